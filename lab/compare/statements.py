@@ -208,39 +208,41 @@ def _bits(text: str) -> str:
 
 
 KNOWN = (
-    _Known("ours", "a register of floats where integers or bits are expected", plain=_bits),
+    _Known("ours", "a floating-point register where integers or bits are expected", plain=_bits),
     _Known("ours", ".relaxed of an mbarrier without a scope", pattern=r"'\.relaxed' requires scope"),
     _Known("ours", "a number as a whole fragment", pattern=r"mma\..*\{-?\d+\}.*Arguments mismatch"),
-    _Known("ours", "what ptxas crashes on", pattern=r"ptxas ended with -11"),
-    _Known("ptxas", "a qualifier twice", plain=_once),
+    _Known("ours", "statements on which ptxas crashes", pattern=r"ptxas ended with -11"),
+    _Known("ptxas", "a repeated qualifier", plain=_once),
     _Known("ptxas", "c of a video instruction without a selector", pattern=r"v(add|sub|min|max|absdiff|set|sh[lr])\."),
-    _Known("ptxas", "three operands of min and max", pattern=r"(min|max)\..*got 4 operands; expected d0, a0, a1$"),
+    _Known("ptxas", "min and max of three operands", pattern=r"(min|max)\..*got 4 operands; expected d0, a0, a1$"),
     _Known("ptxas", "a register as the rank of mapa", pattern=r"mapa\..*ranks other than 0"),
     _Known(
-        "ptxas", "a sum of a register of another type, and bytes", pattern=r"is a sum, and no integer|r1\+4 is a reg"
+        "ptxas",
+        "a register of another type plus an offset as an address",
+        pattern=r"is a sum, and no integer|r1\+4 is a reg",
     ),
     _Known("ptxas", "a float where an integer is expected", pattern=r"stands where an integer is expected"),
     _Known(
         "ptxas", "a number in a fragment of packed elements", pattern=r"stands where a register of \w+x\d+ is expected"
     ),
-    _Known("ptxas", "a register of 16 bits as an address", pattern=r"is a register of b16, and no address"),
+    _Known("ptxas", "a 16-bit register as an address", pattern=r"is a register of b16, and no address"),
     _Known("ptxas", "a predicate in a fragment", pattern=r"mma\..*is a register of pred; expected b32"),
     _Known(
         "ptxas",
-        "generic addresses of 32 bits",
+        "32-bit generic addresses",
         pattern=r"(mapa|getctarank)\.u32|prefetch.*has 32 bits|isspacep\..*b32; expected b64",
     ),
-    _Known(
-        "ptxas", "bulk copies between addresses of 32 bits", pattern=r"async\.bulk\..*has 32 bits; generic and global"
-    ),
+    _Known("ptxas", "bulk copies between 32-bit addresses", pattern=r"async\.bulk\..*has 32 bits; generic and global"),
     _Known("ptxas", "testp without a test", pattern=r"^testp\.f(32|64) "),
     _Known("ptxas", "a state space in fence.proxy", pattern=r"^fence\.proxy\..*is no instruction"),
-    _Known("ptxas", "braces around an operand of one register", pattern=r"stands where one register is expected"),
-    _Known("ptxas", "a register of 128 bits for a short one", pattern=r"%q\d.*got 2 registers; expected 1"),
+    _Known("ptxas", "braces around a single register", pattern=r"stands where one register is expected"),
+    _Known("ptxas", "a 128-bit register for a shorter one", pattern=r"%q\d.*got 2 registers; expected 1"),
     _Known("ptxas", ".ftz of f64", pattern=r"\.ftz\.f64 "),
     _Known("ours", "a variable of another state space", pattern=r"^(cvta|getctarank|mapa)\..*State space mismatch"),
     _Known(
-        "ours", "positions and lengths of fields beyond 255", pattern=r"^bf[ei]\..*expected to be in range \[0..255\]"
+        "ours",
+        "positions and lengths of bit fields above 255",
+        pattern=r"^bf[ei]\..*expected to be in range \[0..255\]",
     ),
     _Known("ours", "selectors, which are checked when an mma runs", pattern=r"^mma\.sp.*(unexpected value|Sparse mma)"),
 )

@@ -120,7 +120,16 @@ INNER: dict[str, str] = {
     "warpmma.analysis:ulp_at": "of a format, at a rational number, for rooms above",
     **dict.fromkeys((f"warpmma.analysis:Explanation.{x}" for x in ("__str__", "json", "svg", "text")), "tests/show"),
     "warpmma.operations:float_code": "for rooms above, which check",
-    "warpmma.operations:register_type": "for types that rows name",
+    **{x: "tests/isa/test_signatures.py prints all of them" for x in surface.callables() if x.endswith(".statement")},
+    **dict.fromkeys(
+        (f"warpmma.isa:{x}" for x in (
+            "OperandSpec", "OperandSpec.__str__", "OperandSpec.accepts", "OperandSpec.allowed", "OperandSpec.declared",
+            "OperandSpec.expected", "OperandSpec.problem", "OperandSpec.text", "address", "numbered", "packed",
+            "present", "printed", "register_type", "value",
+        )),
+        "signatures, for tables, which prove them",
+    ),
+    "warpmma.kernel:Operation.for_target": "for rows that a front end runs on a target that it has checked",
     **dict.fromkeys(
         (f"warpmma.arithmetic:Lowering.{x}" for x in ("__str__", "fits", "fits_in_group", "meets", "within")),
         "how rows are looked up, for records that are checked",
@@ -208,18 +217,19 @@ INNER: dict[str, str] = {
         "the machine's own: `launch` makes threads, and threads make registers",
     ),
     **dict.fromkeys(
-        (f"warpmma.kernel:Costs{x}" for x in ("", ".barrier", ".count", ".moved", ".shared")),
+        (f"warpmma.kernel:Costs{x}" for x in ("", ".accessed", ".barrier", ".count", ".moved", ".shared")),
         "the machine counts; users read `advice` and `together`",
     ),
     **dict.fromkeys(
         (f"warpmma.machine:{x}" for x in (
-            "BankPattern", "BankPattern.lanes", "Batch", "Batch.filled", "Batch.finish", "Batch.function",
+            "BankPattern", "BankPattern.lanes", "Batch", "Batch.filled", "Batch.finish", "Batch.fragment",
+            "Batch.read_fragment", "Batch.function",
             "Batch.leave", "Batch.made",
             "Batch.operand", "Batch.read", "Batch.shape", "Batch.shuffled",
             "GlobalMemory", "GlobalMemory.accessed", "GlobalMemory.add", "GlobalMemory.allocate", "GlobalMemory.call",
             "GlobalMemory.contents",
             "GlobalMemory.end", "GlobalMemory.release", "GlobalMemory.text",
-            "GlobalMemory.load", "GlobalMemory.parameters", "GlobalMemory.store", "GlobalMemory.touched",
+            "GlobalMemory.name_of", "GlobalMemory.parameters", "GlobalMemory.touched", "Program.check",
             "GlobalMemory.unwritten", "LaunchOptions", "ProgramWork", "ProgramWork.findings", "ProgramWork.place",
             "ProgramWork.run", "Work", "Work.findings", "Work.place", "Work.run", "launch_program", "run_launch",
             "Grid", "Grid.batches", "Grid.ctaid", "Grid.threads_per_block", "Grid.tid", "Grid.total", "History",

@@ -10,6 +10,7 @@ import warpmma as wm
 from warpmma.errors import TableError
 from warpmma.isa import OperandSpec, Signature, address, numbered, present, printed, value, warpgroup_instructions
 from warpmma.operations import Hint, rows
+from warpmma.operations.forms import Form
 from warpmma.operations.measurements import published
 
 RESULT = value("d0", "u32", role="result")
@@ -55,8 +56,11 @@ def test_printing(signature: Signature, syntax: str, statement: str) -> None:
 )
 def test_a_row_proves_itself(given: dict[str, Any], says: str) -> None:
     spec = OperandSpec(**{"names": ("a0",), "type": "u32", "kind": "b32", **given})
+    form = Form(
+        spelling="pmevent", kind=Hint, fields=lambda words: {"signature": (spec,)}, evidence=published("a text")
+    )
     with pytest.raises(TableError, match=says):
-        Hint(mnemonic="pmevent", since="sm_70", ptx=(1, 4), evidence=published("a text"), signature=(spec,))
+        form.record("pmevent")
 
 
 def test_what_is_left_out() -> None:

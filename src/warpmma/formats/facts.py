@@ -57,7 +57,7 @@ class Facts(Record):
 
     @cached_property
     def dtype(self) -> np.dtype[Any]:
-        """NumPy or ml_arrays type of a matrix of this format."""
+        """NumPy or ml_dtypes type of a matrix of this format."""
         return _dtype(self)
 
     @cached_property
@@ -87,7 +87,7 @@ class FloatFacts(Facts):
         What PTX `cvt` returns for a value that is too large. Unless its rounding is to nearest, "infinity" formats
         keep their largest finite value.
     dtype_name : str
-        The NumPy or ml_arrays type of matrices of this format.
+        The NumPy or ml_dtypes type of matrices of this format.
     padding : int
         Low bits of the code that carry nothing (tf32 has 13).
     source : str
@@ -209,7 +209,7 @@ class IntegerFacts(Facts):
         Width of a code.
     signed : bool
     dtype_name : str
-        The NumPy or ml_arrays type of matrices of this format.
+        The NumPy or ml_dtypes type of matrices of this format.
     source : str
     """
 
@@ -266,7 +266,7 @@ def _dtype(fmt: Facts) -> np.dtype[Any]:
         dtype = _arrays.dtype_named(fmt.dtype_name)
     if dtype is None or dtype.hasobject or dtype.itemsize != fmt.code_dtype.itemsize:
         raise OperandError(
-            f"{fmt.name}: dtype_name is {shown(fmt.dtype_name)}; expected a type of NumPy or ml_arrays of "
+            f"{fmt.name}: dtype_name is {shown(fmt.dtype_name)}; expected a type of NumPy or ml_dtypes of "
             f"{fmt.code_dtype.itemsize} bytes, as its codes have"
         )
     return dtype

@@ -31,6 +31,13 @@ class Form(isa.InstructionForm[Row]):
         """What all its rows have: how we know, and what is left open."""
         return {"evidence": self.evidence, "left_open": self.left_open}
 
+    def record(self, mnemonic: str) -> Row:
+        """Make the row of a mnemonic; raise `TableError` if its signature contradicts itself."""
+        made = super().record(mnemonic)
+        if says := next((x.problem for x in made.signature if x.problem), ""):
+            raise TableError(f"{mnemonic}: {says}")
+        return made
+
     def check(self) -> None:
         """Raise `TableError` for what no table may have; no evidence, too."""
         super().check()

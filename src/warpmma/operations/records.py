@@ -21,7 +21,7 @@ from .._arguments import check_choice, is_integer
 from .._arrays import Array, as_array
 from .._text import counted
 from ..arithmetic import Evidence
-from ..errors import OperandError, TableError
+from ..errors import OperandError
 from ..isa import FormInstruction, OperandSpec, Signature
 from ..isa import RegisterType as RegisterType
 from ..isa import register_type as register_type
@@ -58,10 +58,6 @@ class Row(FormInstruction, ABC):
     evidence: Evidence
     left_open: str = ""
     machine: Callable[[str], str] | None = field(default=None, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        if says := next((x.problem for x in self.signature if x.problem), ""):
-            raise TableError(f"{self.mnemonic}: {says}")
 
     @property
     def source(self) -> str:
