@@ -26,7 +26,7 @@ from typing import Any, Literal
 
 from ...layouts import Layout
 from ...registers import LANES, Packing
-from ..grammar import Signature, Version, Words, address, numbered
+from ..grammar import Signature, Version, Words, address, numbered, value
 from .fragment_record import FragmentForm, FragmentInstruction, form_of
 
 MATRICES = "75,000,000 lanes of all 36 forms of sm_90a"
@@ -154,6 +154,11 @@ class FragmentTranspose(FragmentInstruction):
     def operands(self) -> tuple[str, ...]:
         """A, the source, and D, the result."""
         return "A", "D"
+
+    @cached_property
+    def signature(self) -> Signature:
+        """Its operands: a register of the matrix before, and one after."""
+        return value("d0", "b32", role="result"), value("a0", "b32")
 
     def _element_type(self, operand: str) -> str:
         """PTX type of the elements: bits."""
