@@ -1,7 +1,8 @@
 // Instructions on registers, element by element: what is to be computed, as Python hands it over
 // (arithmetic/dispatch/native_elements.py), and the plan that the check makes of it. The rules are those of
-// operations/arithmetic/floats.py, operations/arithmetic/conversions.py, operations/arithmetic/comparisons.py and arithmetic/exact/quotients.py; of integers
-// those of operations/arithmetic/integers.py and operations/arithmetic/integer_arithmetic.py.
+// operations/arithmetic/floats.py, operations/arithmetic/conversions.py, operations/arithmetic/comparisons.py and
+// arithmetic/exact/quotients.py; of integers those of operations/arithmetic/integers.py and
+// operations/arithmetic/integer_arithmetic.py.
 //
 // As in parameters.hpp, names and fields stand here alone.
 #pragma once

@@ -3,8 +3,8 @@
 // A block of elements at a time, in loops that the compiler makes vectors of. f32 and f64 are the processor's own, with
 // its rounding mode. f16 and bf16 are computed in f32, once down and once up: where these differ they are neighbours,
 // and the one whose last bit is set is the exact value rounded to odd, so that rounding once more, to the format of the
-// result, is rounding the exact value (operations/arithmetic/floats.py, `sum_to_odd`). What is converted, and what f32 flushes in
-// doubt, goes through doubles in the same way.
+// result, is rounding the exact value (operations/arithmetic/floats.py, `sum_to_odd`). What is converted, and what f32
+// flushes in doubt, goes through doubles in the same way.
 //
 // The standard headers come before the pragma, as in level.cpp.
 #include <algorithm>

@@ -1,7 +1,7 @@
 // Functions of the special-function unit: what is to be computed, as Python hands it over
 // (arithmetic/dispatch/functions.py), and the plan that the check makes of it. The rules are those of
-// arithmetic/exact/interpolation.py (1 and 2) and arithmetic/exact/special_functions.py (3 to 11), and around them those of
-// arithmetic/recipes/sequences.py.
+// arithmetic/exact/interpolation.py (1 and 2) and arithmetic/exact/special_functions.py (3 to 11), and around them
+// those of arithmetic/recipes/sequences.py.
 //
 // As in parameters.hpp, names and fields stand here alone.
 #pragma once

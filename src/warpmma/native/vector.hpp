@@ -99,7 +99,8 @@ WARPMMA_INLINE typename Vec<W>::D fma(typename Vec<W>::D a, typename Vec<W>::D b
   return c;
 }
 
-// The same of numbers, with the choice among NaN operands of NVIDIA's hardware (rule 15 of arithmetic/exact/reference.py).
+// The same of numbers, with the choice among NaN operands of NVIDIA's hardware (rule 15 of
+// arithmetic/exact/reference.py).
 WARPMMA_INLINE double fma_with_payloads(double a, double b, double r) {
   const double result = __builtin_fma(a, b, r);
   if (result == result) return result;
