@@ -34,7 +34,7 @@ OPEN = {
     "isa": 44,
     "kernel": 6,
     "layouts": 2,
-    "machine": 103,
+    "machine": 14,
     "operations": 58,
     "ptx": 45,
     "scaling": 1,

@@ -54,7 +54,7 @@ class GrainRuns:
         return len(self.first) * self.each
 
     def apart(self, other: GrainRuns) -> bool:
-        """Whether all of these lie before or after all others."""
+        """Whether all of these are below or above all others."""
         if not self.size or not other.size:
             return True
         behind = self.first.min() >= other.first.max() + other.each

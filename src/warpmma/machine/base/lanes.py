@@ -64,5 +64,5 @@ class Lanes:
         self.any_waiting = bool(self.waiting.any())
 
     def whole(self, lanes: Array) -> Array:
-        """Tell which warps, `[block, warp]`, have all or none of their live threads among some lanes."""
+        """Return which warps, `[block, warp]`, have all or none of their live threads among some lanes."""
         return np.asarray(np.all(lanes | ~self.alive, axis=-1) | ~np.any(lanes, axis=-1))

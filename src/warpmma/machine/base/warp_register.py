@@ -2,8 +2,8 @@
 
 The rules:
 
-1. A register holds 16, 32 or 64 bits or a predicate in every lane. Its shadow tells which lanes hold poison: those that
-   have not written it, or that loaded memory which nobody wrote. Reading poison is a hazard; in programs it travels on
+1. A register holds 16, 32 or 64 bits or a predicate in every lane. Its shadow marks the lanes that hold poison: lanes
+   that have not written it, or that loaded unwritten memory. Reading poison is a hazard; in programs it propagates
    (`computing`).
 2. An instruction writes the lanes that execute it; other lanes keep what they had.
 3. A shadow names the line that made the poison.
@@ -21,7 +21,7 @@ _KINDS = {np.dtype(dtype): kind for kind, dtype in DTYPES.items()}
 
 
 class RegisterShadow:
-    """What is kept beside the bits of a register. A register without poison has none.
+    """State kept beside the bits of a register. A register without poison has none.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class RegisterShadow:
         self.written, self.site = written, site
 
     def poison(self, lanes: Array) -> Array:
-        """Tell which of some lanes hold poison."""
+        """Return which of some lanes hold poison."""
         return np.greater(lanes, self.written)
 
     def clean(self, lanes: Array) -> bool:

@@ -118,7 +118,7 @@ def _cluster(given: int | Sequence[int]) -> tuple[int, int, int]:
 
 
 def _extent(name: Literal["grid", "block"], given: int | Sequence[int], target: Target) -> tuple[int, int, int]:
-    """Check the size of a grid or block against what its target has."""
+    """Check the size of a grid or block against the limits of its target."""
     x, y, z = _sizes(name, given)
     for axis, n, most in zip("xyz", (x, y, z), getattr(target, name), strict=True):
         if n > most:

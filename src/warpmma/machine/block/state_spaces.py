@@ -29,7 +29,7 @@ _CONSTANTS = np.uint64(WINDOWS["const"].base)
 
 
 def parts(batch: Batch, site: Site, space: str, address: Array, lanes: Array) -> list[Part]:
-    """Return where lanes find what they access.
+    """Return where lanes find the memory that they access.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def _windowed(address: int) -> str:
 def touches(
     batch: Batch, site: Site, space: str, address: Array, size: int, lanes: Array, alignment: int = 0
 ) -> Iterator[tuple[Space, Allocation, Touch]]:
-    """Give the pieces of memory that lanes access, as `Space.touch` does, and the space of each.
+    """Yield the pieces of memory that lanes access, as `Space.touch` does, and the space of each.
 
     Parameters
     ----------

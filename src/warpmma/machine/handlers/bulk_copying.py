@@ -2,11 +2,10 @@
 
 The rules are those of `async_operations` and `mbarriers`; and:
 
-1. A copy reads its source at once. It writes when somebody waits for the phase of the mbarrier that counts it, or for
-   its group: until then the destination is pending for everyone who accesses it, and the source for everyone who writes
-   it.
-2. A reduction changes its elements at once, as strong accesses of its thread; so threads that see the phase complete,
-   or that are ordered after its thread, find them changed.
+1. A copy reads its source at once. It writes when a thread waits for the phase of the mbarrier that counts it, or for
+   its group: until then the destination is pending for every access, and the source for every write.
+2. A reduction changes its elements at once, as strong accesses of its thread; threads that see the phase complete, or
+   that are ordered after its thread, read the new values.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from .load_store import address, read
 from .mbarriers import transacted
 from .updating import taking_turns
 
-_UNIT = 16  # bytes, of which all that is copied is a multiple
+_UNIT = 16  # bytes; the size of every copy is a multiple of it
 _ALL_BLOCKS = (1 << CLUSTER_BLOCKS) - 1  # of a cluster, as a mask
 _UNPROVIDED = "a block is a cluster of its own, of rank 0 alone"
 
@@ -84,14 +83,14 @@ def _begin(
     batch: Batch, site: Site, space: str, to: Array, data: Array, lanes: Array,
     sources: list[Touched], groups: Groups | None, alignment: int = _UNIT,
 ) -> Pending:  # fmt: skip
-    """Reserve what lanes, of which data is, will write (rule 1)."""
+    """Reserve the bytes that lanes will write; `data` holds their values (rule 1)."""
     pieces = touches(batch, site, space, to, data.shape[1], lanes, alignment) if data.size else ()
     targets = ((allocation, touch) for _, allocation, touch in pieces)
     return batch.async_operations.issue(site, to, targets, data, lanes, sources, groups)
 
 
 def _combine(batch: Batch, site: Site, reduction: BulkCopy | AsyncStore, to: Array, data: Array, lanes: Array) -> None:
-    """Combine what is there with data of lanes (rule 2)."""
+    """Combine the data of lanes with the current elements (rule 2)."""
     atomic = cast(Atomic, row(reduction.red))
     element = atomic.bits // 8
     space = reduction.to if isinstance(reduction, BulkCopy) else "shared"
@@ -103,7 +102,7 @@ def _combine(batch: Batch, site: Site, reduction: BulkCopy | AsyncStore, to: Arr
 
 
 def store_counted(batch: Batch, site: Site, row: AsyncStore, operands: Sequence[Any], lanes: Array) -> Results:
-    """Store registers that an mbarrier counts, or combine them with what is there."""
+    """Store registers that an mbarrier counts, or combine them with the current elements."""
     to, *values, barrier = operands
     at, counter = (address(batch, site, x, lanes) for x in (to, barrier))
     data = joined(read(batch, site, values, lanes))[lanes]

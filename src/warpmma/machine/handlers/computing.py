@@ -2,11 +2,13 @@
 
 The rules:
 
-1. An operation reads a register where its value counts (`needed`). What nobody wrote there is poison, and reported.
-2. Where poison travels (`Batch.poison_travels`, and the rows that say so) the result is poison instead: compilers let
-   all lanes compute what only some have loaded, and use only what these make of it. It is reported where it decides
-   something: as an address, a guard or a mask, where memory takes it, or where lanes or fragments are put together.
-3. Poison names the line that made it first, or the last that took it to another lane.
+1. An operation reads a register in the lanes where its value counts (`needed`). An unwritten value there is poison, and
+   reported.
+2. Where poison propagates (`Batch.poison_travels`, and the rows that say so) the result is poison instead: compilers
+   let all lanes compute on values that only some have loaded, and use only the results in these lanes. Poison is
+   reported where it decides something: as an address, a guard or a mask, in a store to memory, or where lanes or
+   fragments are combined.
+3. Poison names the line that made it first, or the last line that moved it to another lane.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ def compute(batch: Batch, site: Site, row: Operation, operands: Sequence[Any], l
 def _poison(
     batch: Batch, site: Site, row: Operation, registers: list[WarpRegister], bits: list[Any], lanes: Array
 ) -> Array | None:
-    """Report lanes that nobody wrote, where they count; or return those that travel on."""
+    """Report needed lanes that hold poison, or return the lanes to which poison propagates."""
     if not batch.reporter.tracking or all(x.defined is None for x in registers):
         return None
     needed = [lanes] * len(registers)
@@ -73,7 +75,7 @@ def _made_at(registers: list[WarpRegister], site: Site) -> Site:
 
 
 def _together(batch: Batch, site: Site, row: Operation, bits: list[Any], lanes: Array) -> tuple[Array, ...]:
-    """Compute where lanes see each other: lanes that have exited, or are no threads, are in no membermask."""
+    """Compute an operation across lanes: lanes that have exited or have no thread are in no membermask."""
     alive = batch.lanes.alive
     if row.membermask and not alive.all():
         words = np.bitwise_or.reduce(np.where(alive, _BITS, np.uint32(0)), axis=-1, keepdims=True)

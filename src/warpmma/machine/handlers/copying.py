@@ -1,4 +1,4 @@
-"""Instructions that copy from global to shared memory while the thread goes on: `cp.async` and its groups."""
+"""Instructions that copy from global to shared memory while the thread continues: `cp.async` and its groups."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def copy(batch: Batch, site: Site, row: Copy, operands: Sequence[Any], lanes: Ar
 
 
 def _parts(batch: Batch, site: Site, register: Any, size: int, lanes: Array) -> list[tuple[int, Array]]:
-    """Bytes of the source, and the lanes that take so many."""
+    """Bytes of the source, and the lanes that copy that many."""
     if register is None:
         return [(size, lanes)]
     (given,) = read(batch, site, [register], lanes)

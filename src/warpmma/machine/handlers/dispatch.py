@@ -81,7 +81,7 @@ _REGISTERS = (Operation, Instruction, WmmaMultiply)  # rule 7 of `barriers`
 
 
 def handler(row: PtxInstruction) -> Handler:
-    """Return who executes a row, on operands that are bound; what `execute` does besides is its caller's."""
+    """Return the function that executes a row on bound operands; the rest of `execute` is left to the caller."""
     return _HANDLERS[type(row)]
 
 
@@ -95,8 +95,8 @@ def execute(batch: Batch, site: Site, row: PtxInstruction, operands: Sequence[An
         Where it stands.
     row : PtxInstruction
     operands : sequence
-        Registers, numbers for immediates and for values in every lane, and sequences of them for fragments; results are
-        none of them.
+        Registers, numbers for immediates and for values in every lane, and sequences of them for fragments; without the
+        results.
     lanes : ndarray of bool
         `[block, warp, lane]`: who executes it. `batch.lanes.alive` itself, if all do.
 

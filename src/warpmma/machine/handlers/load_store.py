@@ -97,7 +97,7 @@ def _distributed(row: MatrixMove, rows: Array) -> Array:
 
 
 def check_whole(batch: Batch, site: Site, lanes: Array) -> None:
-    """Report warps of which some lanes act and others do not."""
+    """Report warps in which some lanes are active and others are not."""
     if not lanes.all():
         batch.reporter.report(
             "divergent", site, lanes & ~lanes.all(axis=-1, keepdims=True),

@@ -53,7 +53,7 @@ def _ids(numbers: dict[str, Any], operand: str) -> dict[str, int]:
 def _given(
     batch: Batch, site: Site, row: Instruction, operands: Sequence[Any], lanes: Array
 ) -> tuple[dict[str, Array], dict[str, Any]]:
-    """Return what is read, by name: fragments and words in registers, and what is the same for all warps."""
+    """Return the inputs by name: fragments and words in registers, and values that are the same for all warps."""
     given: dict[str, Array] = {}
     numbers: dict[str, Any] = {}
     items = iter(operands)
@@ -69,7 +69,7 @@ def _given(
 
 
 def _same(batch: Batch, site: Site, row: Instruction, x: Any, lanes: Array) -> Any:
-    """Return a number that PTX lets stand in a register, too: the same in all lanes."""
+    """Return an operand that PTX accepts as an immediate or in a register: the same number in all lanes."""
     if not isinstance(x, WarpRegister):
         return x
     (bits,) = read(batch, site, [x], lanes)

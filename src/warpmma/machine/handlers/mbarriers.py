@@ -5,15 +5,15 @@ The rules (PTX ISA 9.1, 9.7.13.15; rows in `operations.phases`):
 1. PTX leaves the layout of the 64 bits open. Here, from the lowest bit: the pending arrivals, the arrivals expected in
    a phase, the pending bytes, the phase, and whether it is an mbarrier at all. Lanes that meet at one take turns in the
    order of their numbers.
-2. What threads did before they arrived lies before what threads do that have seen the phase complete. Lanes of a warp
+2. What threads do before they arrive happens before what threads do after they see the phase complete. Lanes of a warp
    that arrive at once all act before any of them.
-3. Copies that arrive are completed with the phase: until then, accesses to what they write or read are pending;
-   afterwards it is as if their threads had written it just before the phase was complete.
+3. Copies that arrive complete with the phase: until then, accesses to what they write or read are pending; afterwards
+   it is as if their threads had written it just before the phase completed.
 4. `init` is a store like any other: other threads must be ordered with it. `inval` is strong, as arrivals are, and so
-   ordered with them: libraries let one lane of a warp invalidate what the others have arrived at. A word that is no
-   mbarrier, more arrivals than expected, a last arrival with `.noComplete`, and more than 2^20 - 1 bytes are hazards of
-   the kind "barrier".
-5. Copies in bulk and counted stores are pending until a thread looks whether the phase is complete.
+   ordered with them: libraries let one lane of a warp invalidate an mbarrier at which the others have arrived. A word
+   that holds no mbarrier, more arrivals than expected, a last arrival with `.noComplete`, and more than 2^20 - 1 bytes
+   are hazards of the kind "barrier".
+5. Bulk copies and counted stores are pending until a thread tests whether the phase is complete.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ def _at_once(batch: Batch, touch: Touch, count: Array, turns: Turns) -> Taken | 
 
 
 def _after(row: Mbarrier, state: MbarrierState, number: int) -> MbarrierState | None:
-    """Return the state after an arrival; None for what is a hazard (rule 4)."""
+    """Return the state after an arrival; None for a hazard (rule 4)."""
     if not state.valid:
         return None
     if row.action in ("expect_tx", "complete_tx"):
@@ -200,7 +200,7 @@ def _after(row: Mbarrier, state: MbarrierState, number: int) -> MbarrierState | 
 
 
 def _waited(batch: Batch, row: Mbarrier, touch: Touch, words: Array, asked: Array) -> Array:
-    """Tell whose phase is complete, and let them know what lay before it."""
+    """Return which lanes see a complete phase, and order them after what happened before it."""
     lanes: Array = np.zeros(touch.lanes.shape, bool)
     invalid = words >> np.uint64(VALID_BIT) == 0
     lanes[touch.lanes] = invalid

@@ -41,7 +41,7 @@ def bound(batch: Batch, row: PtxInstruction, operands: Sequence[Any]) -> list[An
 
 
 def _matched(row: PtxInstruction, signature: Sequence[OperandSpec], operands: Sequence[Any]) -> dict[int, list[Any]]:
-    """Return what is given for each operand, register by register (rule 1)."""
+    """Return the arguments of each operand, register by register (rule 1)."""
     groups = [list(x) if isinstance(x, list | tuple) else [x] for x in operands]
     there = present(signature, len(groups), defaults=True)
     if there is not None and (any(len(x) > 1 for x in groups) or all(len(spec.names) == 1 for spec in there)):

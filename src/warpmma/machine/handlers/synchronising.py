@@ -47,7 +47,7 @@ def barrier(batch: Batch, site: Site, row: Barrier, operands: Sequence[Any], lan
 
 
 def _results(batch: Batch, site: Site, row: Barrier, awaited: Awaited | None, lanes: Array) -> Results:
-    """Return what `red` gives: poison for those who still wait, who get it when they go on."""
+    """Return the result of `red`: poison in lanes that still wait, which get the result when they continue."""
     if row.reduction is None:
         return ()
     if awaited is None:
@@ -79,7 +79,7 @@ def _numbers(batch: Batch, site: Site, operands: Sequence[Any], lanes: Array) ->
 
 
 def fence(batch: Batch, site: Site, row: Fence, operands: Sequence[Any], lanes: Array) -> Results:
-    """Order what threads did before and will do."""
+    """Order earlier accesses of threads before later ones."""
     if row.order != "weak" and batch.reporter.tracking:
         batch.clocks.fence(lanes, row.order, ThreadScope.of(row.scope))
     return ()

@@ -90,7 +90,7 @@ def taking_turns(batch: Batch, row: Atomic, space: str, values: list[Array], tur
 def _open(
     row: Atomic, space: str, turns: Turns, start: Array, found: Array, left: Array, operands: list[Array]
 ) -> Array:
-    """Tell which turns' order mattered."""
+    """Return which turns depended on their order."""
     place, number = turns.place, np.bincount(turns.place, minlength=len(turns.held))
     several = (number > 1) | turns.contested
     if not several.any() or not (row.returns or row.floating or row.operation in ("inc", "dec")):
@@ -110,7 +110,7 @@ def _open(
 
 
 def _rounds(row: Atomic, found: Array, value: Array) -> Array:
-    """Tell which sums are not exact; of a packed element, if one of both is not."""
+    """Return which sums are not exact; of a packed element, if one of both is not."""
     fmt = cast(FloatFormat, FORMATS[row.type.removesuffix("x2")])
     halves = [x.view(fmt.code_dtype).reshape(len(x), -1) for x in (found, np.ascontiguousarray(value))]
     a, b = (fmt.decode(x).astype(np.float64) for x in halves)

@@ -2,13 +2,13 @@
 
 The rules:
 
-1. Two threads race if both access a byte, one of them writes it, and neither access lies before the other
+1. Two threads race if both access a byte, one of them writes it, and neither access happens before the other
    (`happens_before`). The race is found at the second access; the first is named with its line.
-2. A thread that stores the value which another thread has stored there, unordered, does not race: that is the hazard
-   "same value". So it is when several lanes do so in one store.
-3. A `cp.async` may write its bytes, and read its source, from its issue until it has been waited for. Meanwhile,
-   whoever accesses the bytes, or writes the source, meets the hazard "pending". Afterwards it is as if the thread had
-   written the bytes when it waited: other threads may read them after a barrier that follows.
+2. A thread that stores the same value as another thread, unordered, does not race: that is the hazard "same value". The
+   same holds when several lanes do so in one store.
+3. A `cp.async` may write its bytes, and read its source, from its issue until it has been waited for. Meanwhile, an
+   access to the bytes, or a write to the source, is the hazard "pending". Afterwards it is as if the thread had written
+   the bytes when it waited: other threads may read them after a barrier that follows.
 4. A load reads unwritten memory if a part of an element was never written, or all elements of a lane were not. If only
    some of several elements are unwritten, such as padding, these are poison, which is reported where it is read
    (`warp_register`). Where poison travels, loads from shared and local memory only give poison; it is reported when it
@@ -52,7 +52,7 @@ class AccessShadow(Shadow):
     scope : ThreadScope
         The threads that can access it.
     nobody : str
-        What reports say of bytes that nobody wrote.
+        What reports say about unwritten bytes.
     phase : int
         Offset of the first byte from a multiple of 32.
     element : callable
@@ -134,7 +134,7 @@ class AccessShadow(Shadow):
         touch.clocks.act(self._sync_cells, who, offset, touch.order, touch.scope, reads=reads, writes=writes)
 
     def _contested(self, touch: Touch, grains: GrainRuns, elements: int) -> Array:
-        """Tell which elements of lanes, `[n, elements]`, an unordered atomic of another thread changed last."""
+        """Return which elements of lanes, `[n, elements]`, an unordered atomic of another thread changed last."""
         contested = None
         if self.grains.writer is not None and not self._all_before(touch, self.grains.last_write):
             contested = touch.clocks.unordered(self.grains.writer[grains.all], touch.who, races=False)
@@ -173,7 +173,7 @@ class AccessShadow(Shadow):
         self._sources[at : at + 1] = [left] if len(left.offset) else []
 
     def forgets(self, touch: Touch) -> None:
-        """See `Shadow`; whoever accesses the bytes meets a write."""
+        """See `Shadow`; to other accesses this is a write of the bytes."""
         grains, _ = self._claim(touch, None)
         self.grains.forget(grains)
 
@@ -236,7 +236,7 @@ class AccessShadow(Shadow):
             self._report_race(touch, bad, words, "read")
 
     def _all_before(self, touch: Touch, last: int) -> bool:
-        """Whether the last access lies before all that may follow."""
+        """Whether the last access happens before all that may follow."""
         return last < 0 or (self.grains.one_block and last < touch.clocks.floor)
 
     def _report_race(self, touch: Touch, bad: Array, words: Array, did: str) -> None:

@@ -1,16 +1,16 @@
-"""The address space of a device: pieces of memory that lie apart, and which of them an address is in.
+"""The address space of a device: pieces of memory, and lookup of the piece that holds an address.
 
 The rules:
 
-1. A piece begins at a multiple of 256, as what cudaMalloc gives does at least, or where the caller wants it. Pieces
-   have no byte in common.
-2. A piece that the device places lies behind all that was placed, so an address that was freed is nobody's again. What
-   lies for one launch alone is given back: the same arrays have the same addresses in every launch.
-3. Constant memory lies in its window of generic addresses (`operations.WINDOWS`).
-4. What was written of a piece is known as long as it lives.
-5. Pieces are found by bisection, by their addresses and by where the process has them; a piece that comes or goes moves
-   its neighbours in the tables of `bounds`, which are not made anew.
-6. Launches in several threads share a space: whoever changes it, or looks a piece up in `bounds`, holds its `lock`.
+1. A piece begins at a multiple of 256, the least alignment of cudaMalloc, or at the address that the caller gives.
+   Pieces do not overlap.
+2. The device places a piece after all earlier ones, so a freed address stays invalid. Only addresses of memory of a
+   single launch are reused: the same arrays have the same addresses in every launch.
+3. Constant memory is in its window of generic addresses (`operations.WINDOWS`).
+4. The written bytes of a piece are tracked as long as it exists.
+5. Pieces are found by bisection, by their addresses and by their addresses in the process; adding or removing a piece
+   moves its neighbours in the tables of `bounds`, which are not rebuilt.
+6. Launches in several threads share a space: a thread holds its `lock` while it changes the space or searches `bounds`.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ class Region:
         Its generic address.
     data : ndarray of uint8
     written : WrittenGrains or bool
-        What of it was written.
+        Which of its bytes are written.
     nobody : str
-        What to say of bytes that nobody wrote.
+        What reports say about unwritten bytes.
     held : range
-        Where the process has it, if it is memory of the caller.
+        Its addresses in the process, if it is memory of the caller.
     live : bool
         Whether it has not been freed.
     heap : bool
@@ -71,7 +71,7 @@ class Region:
 
     @property
     def stop(self) -> int:
-        """The address behind its last byte."""
+        """The address after its last byte."""
         return self.start + self.data.size
 
     @property
@@ -80,7 +80,7 @@ class Region:
         return bool(self.data.flags.writeable)
 
     def mark(self, offset: int, size: int, written: bool) -> None:
-        """Note of some of its bytes whether something was written there."""
+        """Mark some of its bytes as written or unwritten."""
         if size == self.data.size:
             self.written = written
         elif size:
@@ -100,7 +100,7 @@ class AddressSpace:
     regions : list of Region
         By address.
     bounds : (ndarray, ndarray) of uint64
-        Where they begin, and where they end: until a piece comes or goes.
+        Where they begin, and where they end: valid until a piece is added or removed.
     lock : RLock
     """
 
@@ -115,15 +115,15 @@ class AddressSpace:
         self.lock = RLock()
 
     def mark(self, space: str = "global") -> int:
-        """Return the address from which on the device places, for `give_back`."""
+        """Return the address at which the device places the next piece, for `give_back`."""
         return self._next[space]
 
     def give_back(self, mark: int, space: str = "global") -> None:
-        """Place from an address on again: nothing that lies behind it is live (rule 2)."""
+        """Place from an address on again: no piece after it is live (rule 2)."""
         self._next[space] = mark
 
     def place(self, region: Region, *, alignment: int = _ALIGNMENT, space: str = "global") -> Region:
-        """Give a region an address behind all others, and take it in."""
+        """Give a region an address after all others, and add it."""
         with self.lock:
             start = -(-self._next[space] // alignment) * alignment
             while (other := self._overlapped(start, region.data.size)) is not None:
@@ -134,12 +134,12 @@ class AddressSpace:
         return region
 
     def place_at(self, region: Region, who: str) -> Region:
-        """Take a region in that has its address.
+        """Add a region that has its address.
 
         Raises
         ------
         OperandError
-            Memory lies there, or a window of another space.
+            It overlaps other memory or a window of another space.
         """
         start, stop = region.start, region.stop
         if start < 0 or stop > _END:
@@ -169,7 +169,7 @@ class AddressSpace:
             region.live = False
 
     def find(self, address: int) -> Region | None:
-        """Return the region in which an address lies."""
+        """Return the region that holds an address, or None."""
         at = bisect_right(self._starts, address) - 1
         return self.regions[at] if at >= 0 and address < self.regions[at].stop else None
 
@@ -184,7 +184,7 @@ class AddressSpace:
         if not held:
             return None
         at = bisect_right(self._held_from, held.start)
-        for region in self._held[max(at - 1, 0) : at + 1]:  # they have no byte in common: only neighbours can share any
+        for region in self._held[max(at - 1, 0) : at + 1]:  # they do not overlap: only neighbours can share any
             if held.start in region.held and held.stop <= region.held.stop:
                 return region
             if max(held.start, region.held.start) < min(held.stop, region.held.stop):

@@ -2,14 +2,15 @@
 
 The rules:
 
-1. Arrays of a device are copies, and lie at multiples of 256. Whoever has an array's address may use it in every launch
-   on the device, until the array is freed.
-2. What is mapped is memory of the process, at an address that the caller chooses: a kernel that writes there writes it.
-3. Memory is read and written by address, too, within one piece: the host reads what lies there, and what it writes is
-   written. `allocate` gives bytes that nobody has written, and `free` takes what begins at an address.
+1. Arrays of a device are copies, at multiples of 256. The address of an array is valid in every launch on the device,
+   until the array is freed.
+2. Mapped memory is memory of the process, at an address that the caller chooses: a kernel that writes there writes it.
+3. Memory is read and written by address, too, within one piece: the host reads its current bytes, and bytes that the
+   host writes count as written. `allocate` returns unwritten bytes, and `free` takes the address at which a piece
+   begins.
 4. The shadow of a piece is as large as the piece, so the address space of a process cannot be mapped as a whole.
-5. What nobody wrote, neither a kernel nor the caller, is unwritten: a kernel that reads it meets a hazard. Of memory
-   that the process writes itself, the caller says what is written.
+5. Memory that neither a kernel nor the caller wrote is unwritten: a kernel that reads it gets a hazard. For memory that
+   the process writes itself, the caller says what is written.
 """
 
 from __future__ import annotations
@@ -68,11 +69,11 @@ class DeviceArray(Shown):
         return math.prod(self.shape) * self.dtype.itemsize
 
     def data_ptr(self) -> int:
-        """Return the address: what PyTorch's tensors call it."""
+        """Return the address, under PyTorch's name for it."""
         return self.address
 
     def numpy(self) -> Array:
-        """Copy it out; what nobody wrote is 0."""
+        """Copy it out; unwritten elements are 0."""
         return np.array(self._live().data).view(self.dtype).reshape(self.shape)
 
     def set(self, values: npt.ArrayLike) -> None:
@@ -99,7 +100,7 @@ class DeviceArray(Shown):
         _write(region, 0, _bytes(new))
 
     def free(self) -> None:
-        """Give its memory back: from now on its addresses are nobody's."""
+        """Free its memory: from now on its addresses are invalid."""
         if self._region.live:
             self.device.space.remove(self._region)
 
@@ -153,7 +154,7 @@ class Device(Shown):
         Raises
         ------
         OperandError
-            No array, or one of what is no number of a GPU.
+            Not an array, or elements of a type that GPUs do not have.
         """
         given = as_array(x, "array")
         check_elements(given.dtype, "array")
@@ -161,7 +162,7 @@ class Device(Shown):
         return self._place(data, data.shape, data.dtype, written=True)
 
     def empty(self, shape: int | Sequence[int], dtype: npt.DTypeLike = np.float32) -> DeviceArray:
-        """Make an array that nobody has written.
+        """Make an unwritten array.
 
         Raises
         ------
@@ -181,7 +182,7 @@ class Device(Shown):
         return self._new("zeros", shape, dtype, written=True)
 
     def allocate(self, nbytes: int) -> int:
-        """Allocate memory that nobody has written.
+        """Allocate unwritten memory.
 
         Parameters
         ----------
@@ -212,7 +213,7 @@ class Device(Shown):
         return self._new("allocate", nbytes, np.uint8, written=False).address
 
     def free(self, address: int) -> None:
-        """Free memory by the address of its first byte: from now on its addresses are nobody's.
+        """Free memory by the address of its first byte: from now on its addresses are invalid.
 
         Raises
         ------
@@ -225,7 +226,7 @@ class Device(Shown):
         self.space.remove(region)
 
     def read(self, where: DeviceArray | int, size: int | None = None) -> bytes:
-        """Copy bytes out; what nobody wrote is 0.
+        """Copy bytes out; unwritten bytes are 0.
 
         Parameters
         ----------
@@ -275,8 +276,8 @@ class Device(Shown):
         name : str, optional
             As hazards call it.
         written : bool
-            Whether it holds data. If not, as memory that an allocator has just given, what a kernel reads before
-            somebody writes it is a hazard; `mark_written` says what the process has written.
+            Whether it holds data. If not, a kernel that reads it before it is written gets a hazard, as with memory
+            fresh from an allocator; `mark_written` says what the process has written.
 
         Raises
         ------
@@ -307,7 +308,7 @@ class Device(Shown):
         return DeviceArray(self, region, array.shape, array.dtype)
 
     def mark_written(self, where: DeviceArray | int, size: int | None = None) -> None:
-        """Say that memory holds data: the process wrote it, through its own array or by another way than `set`.
+        """Mark memory as written: the process wrote it, through its own array or by another way than `set`.
 
         Parameters
         ----------
@@ -331,7 +332,7 @@ class Device(Shown):
         self._mark("mark_written", where, size, written=True)
 
     def mark_unwritten(self, where: DeviceArray | int, size: int | None = None) -> None:
-        """Say that memory holds no data any more, as when an allocator has taken it back; its bytes stay as they are.
+        """Mark memory as unwritten, as after an allocator has taken it back; its bytes do not change.
 
         Parameters
         ----------
@@ -448,7 +449,7 @@ class Device(Shown):
 
 
 def _marked(name: str) -> str:
-    """Say what hazards say of bytes that hold no data."""
+    """Return what hazards report about bytes that hold no data."""
     return f"nobody has written these bytes of {name}, or they were marked as unwritten"
 
 
@@ -457,7 +458,7 @@ def _bytes(array: Array) -> Array:
 
 
 def _write(region: Region, offset: int, data: Array) -> None:
-    """Write a region, as the host does: it may write constant memory, but not what the process cannot write."""
+    """Write a region, as the host does: constant memory too, but not memory that is read-only in the process."""
     if region.held and not region.writeable:
         raise OperandError(f"{region.name} is read-only memory of the process")
     before = region.writeable
@@ -471,7 +472,7 @@ def _dtype(who: str, given: Any) -> np.dtype[Any]:
     """Return a type of numbers."""
     try:
         dtype: np.dtype[Any] = np.dtype(given)
-    except Exception:  # NumPy has many for what is no type
+    except Exception:  # NumPy raises many kinds
         raise OperandError(f"{who}: {shown(given)} is no type of elements") from None
     check_elements(dtype, who)
     if dtype.itemsize == 0 or dtype.subdtype is not None:

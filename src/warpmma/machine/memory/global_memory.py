@@ -30,13 +30,13 @@ HEAP = 1 << 23
 """Bytes that all `malloc` of kernels on a device may hold, as CUDA has it unless it is told otherwise."""
 
 
-_NULL = 1 << 16  # what is below it was an offset from address 0
+_NULL = 1 << 16  # a lower address was an offset from address 0
 
 
 class GlobalMemory:
     """Global memory of a launch.
 
-    What earlier launches wrote is written; their accesses lie before all of this one.
+    What earlier launches wrote counts as written; their accesses happen before all accesses of this one.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class GlobalMemory:
         self._named: list[NamedArray] = []
 
     def call(self, address: int, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-        """Say what reports call the elements of an array that lies at an address."""
+        """Return what reports call the elements of the array at an address."""
         self._named.append(NamedArray(name=name, start=address, shape=shape, dtype=dtype))
 
     def add(self, array: Array, name: str, *, written: bool = True) -> int:
@@ -82,7 +82,7 @@ class GlobalMemory:
 
     @property
     def constants_end(self) -> np.uint64:
-        """The generic address behind all constant memory."""
+        """The generic address after all constant memory."""
         return np.uint64(self._space.mark("const"))
 
     def parameters(self, data: bytes) -> int:
@@ -93,14 +93,14 @@ class GlobalMemory:
 
     @cached_property
     def _own(self) -> Region | None:
-        """The parameters, where somebody accesses them as memory: most programs read them as `Argument`."""
+        """The parameters, when they are accessed as memory: most programs read them as `Argument`."""
         if self._parameters is None:
             return None
-        held = np.frombuffer(self._parameters, np.uint8)  # which nobody can write
+        held = np.frombuffer(self._parameters, np.uint8)  # read-only
         return Region(name="the parameters", start=WINDOWS["param"].base, data=held)
 
     def text(self, address: int) -> bytes | None:
-        """Bytes from a generic address up to a zero, 1 MB, or the end of what lies there; None where nothing does."""
+        """Bytes from a generic address up to a zero, 1 MB, or the end of its region; None outside of regions."""
         region = self._find(address)
         if region is None:
             return None
@@ -113,15 +113,15 @@ class GlobalMemory:
         return found
 
     def _find(self, address: int) -> Region | None:
-        """Return what lies at a generic address."""
+        """Return the region that holds a generic address, or None."""
         if (own := self._own) is not None and own.start <= address < own.stop:
             return own
         return self._space.find(address)
 
     def allocate(self, nbytes: int) -> int:
-        """Place memory that a kernel asks for, which nobody has written; return its address, or 0 if the heap is full.
+        """Place unwritten memory that a kernel allocates; return its address, or 0 if the heap is full.
 
-        It lives until it is freed, as long as the device does.
+        It exists until it is freed, at most as long as the device.
         """
         if nbytes > HEAP - sum(region.data.size for region in self._space.regions if region.heap):
             return 0
@@ -132,7 +132,7 @@ class GlobalMemory:
         return self._space.place(region).start
 
     def release(self, address: int) -> bool:
-        """Free what `allocate` placed; tell whether there was such a thing at an address."""
+        """Free memory that `allocate` placed; return whether there was any at the address."""
         region = self._space.find(address)
         if region is None or region.start != address or not region.heap:
             return False
@@ -141,7 +141,7 @@ class GlobalMemory:
         return True
 
     def end(self) -> None:
-        """Give back what was placed for the launch, and keep what is written of the rest."""
+        """Give back memory placed for the launch, and keep which bytes of the rest are written."""
         for region in self._added:
             self._space.remove(region)
         self._space.give_back(self._mark)
@@ -153,11 +153,11 @@ class GlobalMemory:
         self._allocations.clear()
 
     def contents(self) -> Iterator[Array]:
-        """Give the bytes of every array that was touched."""
+        """Return the bytes of every array that was touched."""
         return (allocation.data for allocation in self._allocations.values())
 
     def accessed(self) -> Iterator[tuple[NamedArray, Mapping[int, Site]]]:
-        """Give each array of the launch with the sites that accessed its memory, by identity (see `retyping`).
+        """Yield each array of the launch with the sites that accessed its memory, by identity (see `retyping`).
 
         Left out is memory that arrays of several types share.
         """
@@ -167,7 +167,7 @@ class GlobalMemory:
                 yield named[0], allocation.sites
 
     def unwritten(self) -> list[str]:
-        """Names of the arrays of the launch that nobody has written, and that hold nothing else."""
+        """Names of the arrays of the launch that are unwritten, and that hold nothing else."""
         found = []
         for region in self._added:
             allocation = self._allocations.get(region)
@@ -193,7 +193,7 @@ class GlobalMemory:
         regions, bounds = self._all_pieces()
         starts, ends = (np.concatenate([np.zeros(1, np.uint64), x]) for x in bounds)
         address = address.astype(np.uint64, copy=False)
-        number = np.searchsorted(starts, address, "right") - 1  # 0 is no allocation
+        number = np.searchsorted(starts, address, "right") - 1  # 0: not an allocation
         inside = address - starts[number]
         room = (ends - starts)[number]
         outside = ok & ((number == 0) | (room < size) | (inside > room - np.uint64(size)))
@@ -250,7 +250,7 @@ class GlobalMemory:
         return " = ".join(dict.fromkeys([*names, region.name]))
 
     def _element(self, address: int, size: int) -> str:
-        """Name the element at a generic address, "x[3]"; "" where nothing lies."""
+        """Name the element at a generic address, "x[3]"; "" outside of regions."""
         if (found := next((x for x in self._named if x.start <= address < x.stop), None)) is not None:
             return element_at(found.name, address - found.start, found.dtype.itemsize, found.shape)
         region = self._find(address)

@@ -84,7 +84,7 @@ class LocalMemory(Space):
         return np.arange(self._threads, dtype=np.int64).reshape(self._shape)
 
     def contents(self) -> Iterator[Array]:
-        """Give the bytes of all threads, as far as they are allocated."""
+        """Return the bytes of all threads, as far as they are allocated."""
         return (slab.data for slab in self._slabs)
 
     def touch(
@@ -209,7 +209,7 @@ class LocalMemory(Space):
         return lanes
 
     def _places(self, address: Array, begin: int, lanes: Array) -> Iterator[tuple[_Slab, Array, Array]]:
-        """Give slabs, the lanes that access each, and where in its flat bytes."""
+        """Yield slabs, the lanes that access each, and where in its flat bytes."""
         where = address.astype(np.int64) + begin
         for slab in self._slabs:
             chunk = where // _CHUNK - slab.first

@@ -10,8 +10,8 @@ The rules:
    preferably of another block. So if any other thread has read a grain, a writer finds one. If only some threads of a
    block are ordered, all readers of shared memory are kept; in global memory, an unordered reader may be replaced by an
    ordered one.
-4. Reads are only noted, and counted in when a write comes, or when there are many; if all of them lie before everything
-   that may follow, they are dropped.
+4. Reads are only noted, and counted in when a write comes, or when there are many; if all of them happen before
+   everything that may follow, they are dropped.
 5. For each grain, the pending copy that will write it is kept until the copy is complete.
 """
 
@@ -41,9 +41,9 @@ class WrittenGrains(NamedTuple):
 
 
 class Shadow:
-    """What is kept beside the bytes of a piece of memory: an `Allocation` tells it of every access.
+    """State kept beside the bytes of a piece of memory: an `Allocation` informs it of every access.
 
-    It alone decides what an access means for later ones, which hazards it meets, and what it loads as poison. This one
+    It alone decides what an access means for later ones, which hazards it has, and what it loads as poison. This one
     looks for no hazards; `AccessShadow` does.
 
     Parameters
@@ -98,11 +98,11 @@ class Shadow:
         """Note what an asynchronous operation still has to read of what `will_read` named, perhaps nothing."""
 
     def forgets(self, touch: Touch) -> None:
-        """Note that bytes become as if nobody had written them."""
+        """Mark bytes as unwritten again."""
 
 
 def poison_of(written: Array, element: int) -> tuple[Array, Array]:
-    """Tell which elements are poison, and which lanes load unwritten memory (rule 4 of `access_shadow`).
+    """Return which elements are poison, and which lanes load unwritten memory (rule 4 of `access_shadow`).
 
     Parameters
     ----------

@@ -73,7 +73,7 @@ class SharedMemory(Space):
         self._room, self._bounds = _laid_out(self.size, tuple(place for _, place in variables))
 
     def contents(self) -> Iterator[Array]:
-        """Give all bytes."""
+        """Yield all bytes."""
         yield self._all.data
 
     def touch(

@@ -8,7 +8,7 @@ The rules:
    nothing. A write to read-only memory is a hazard.
 3. A space has a scope: the threads that see the same bytes. Memory of one thread needs no order: it ignores how strong
    an access is, and has no atomics.
-4. Bytes that nobody wrote are poison in shared and local memory; in global memory a load reports them at once.
+4. Unwritten bytes are poison in shared and local memory; in global memory a load reports them at once.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Space(ABC):
     def touch(
         self, site: Site, address: Array, size: int, lanes: Array, alignment: int
     ) -> Iterator[tuple[Allocation, Touch]]:
-        """Give the pieces of memory that lanes access, and what of each (rule 1).
+        """Return the pieces of memory that lanes access, and what of each (rule 1).
 
         Parameters
         ----------
@@ -68,7 +68,7 @@ class Space(ABC):
 
     @abstractmethod
     def contents(self) -> Iterator[Array]:
-        """Give all bytes that the batch may have accessed."""
+        """Return all bytes that the batch may have accessed."""
 
     def writeable(self, allocation: Allocation, touch: Touch) -> bool:
         """Whether a piece of memory can be written; if not, report it."""
@@ -96,7 +96,7 @@ class Space(ABC):
         data : ndarray of uint8
             `[block, warp, lane, size]`; 0 in lanes that touch nothing.
         poison : ndarray of bool or None
-            `[block, warp, lane, elements]`: elements that nobody wrote; None if there are none.
+            `[block, warp, lane, elements]`: unwritten elements; None if there are none.
         """
         data: Array | None = None
         poison: Array | None = None
@@ -147,7 +147,7 @@ class GlobalSpace(Space):
         return self._memory.touched(self._clocks, site, address, size, lanes, alignment)
 
     def contents(self) -> Iterator[Array]:
-        """Give the bytes of every array that was accessed."""
+        """Return the bytes of every array that was accessed."""
         return self._memory.contents()
 
     def writeable(self, allocation: Allocation, touch: Touch) -> bool:

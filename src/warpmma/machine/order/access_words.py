@@ -46,7 +46,7 @@ def time_of(words: Any) -> Any:
 
 
 def outside_scopes(a: Array, b: Array) -> Array:
-    """Tell of which pairs of accesses one is weak, or the narrower of both scopes does not hold both threads."""
+    """Mark pairs of accesses where one is weak, or where the narrower scope does not include both threads."""
     both = np.minimum(a & STRONG, b & STRONG)
     outside = both == 0
     for scope, strength in _DIVIDING:
@@ -56,7 +56,7 @@ def outside_scopes(a: Array, b: Array) -> Array:
 
 @dataclass(frozen=True)
 class Agents:
-    """Those who access memory in one event, n threads.
+    """The n threads that access memory in one event.
 
     Attributes
     ----------

@@ -43,7 +43,7 @@ _WIDEST = LEVELS[-1]
 class _Released:
     """The clocks that were released to a cell since it was last stored to, by scope and by set of threads (rule 3).
 
-    They only grow: a store begins anew.
+    They only grow: a store starts over.
     """
 
     clocks: dict[tuple[ThreadScope, int], VectorClock | None] = field(default_factory=dict)
@@ -94,7 +94,7 @@ class SyncCells:
             self.released.pop(cell, None)
 
     def there(self, cells: Array) -> Array:
-        """Tell to which of some cells a clock was released."""
+        """Return to which of some cells a clock was released."""
         if self._stale:
             self._cells, self._stale = np.sort(np.array(list(self.released), np.int64)), False
         if not len(self._cells):
@@ -104,7 +104,7 @@ class SyncCells:
 
 
 class Causality:
-    """What the threads of a batch of blocks have learned.
+    """The synchronization that the threads of a batch of blocks have observed.
 
     Parameters
     ----------
@@ -267,7 +267,7 @@ class Causality:
         return clocks
 
     def _fence_clocks(self, fences: Array, block: int, warp: int, lanes: list[int]) -> Iterator[VectorClock]:
-        """Give the clocks of the fences of some lanes of a warp."""
+        """Yield the clocks of the fences of some lanes of a warp."""
         of = fences.tolist()
         for fence in dict.fromkeys(of[lane] for lane in lanes):
             if fence is not None:
@@ -345,7 +345,7 @@ class Causality:
         return self.active and bool(self._fenced[who])
 
     def ordered(self, who: tuple[Array, Array, Array], block: Array, thread: Array, time: Array) -> Array:
-        """Tell which accesses, `[n]`, lie before what threads do now, by the clocks that these have acquired."""
+        """Return which accesses, `[n]`, happen before what threads do now, by the clocks that these have acquired."""
         result = np.zeros(len(time), bool)
         if self.active:
             held = self.held[who].tolist()

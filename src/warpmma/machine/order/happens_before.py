@@ -1,18 +1,18 @@
-"""Happens-before: which accesses of other threads lie before what a thread does now.
+"""Happens-before: which accesses of other threads happen before what a thread does now.
 
 The rules (PTX ISA 9.1, Memory Consistency Model; 9.7.13, barriers; CUDA C++ Programming Guide, "Warp Synchronization
 Functions"):
 
 1. The accesses of one thread are in program order.
-2. When threads meet at a barrier of the block, everything that the arriving threads did before lies before everything
-   that the waiting threads do after it. With `bar.sync` these are the same threads; `bar.arrive` does not wait. A warp
-   comes as a whole.
-3. When lanes of a warp meet at `bar.warp.sync`, everything that one of them did before lies before what each does next.
-   Nothing else orders the lanes of a warp: they need not run in step, and PTX promises no memory order for `shfl`,
-   `vote`, `match`, `redux`, `mma` and `ldmatrix`.
-4. Order is transitive: whoever meets a warp knows what that warp knew.
-5. Threads of different blocks are unordered, unless they learn of each other through memory (`causality`), as threads
-   of one block may too.
+2. When threads meet at a barrier of the block, everything that the arriving threads did before happens before
+   everything that the waiting threads do after it. With `bar.sync` these are the same threads; `bar.arrive` does not
+   wait. A warp arrives as a whole.
+3. When lanes of a warp meet at `bar.warp.sync`, everything that one of them did before happens before what each does
+   next. Nothing else orders the lanes of a warp: they need not run in step, and PTX promises no memory order for
+   `shfl`, `vote`, `match`, `redux`, `mma` and `ldmatrix`.
+4. Order is transitive: a thread that meets a warp is ordered after everything that the warp is ordered after.
+5. Threads of different blocks are unordered unless they synchronize through memory (`causality`), as threads of one
+   block may too.
 6. Atomics are strong, and so are loads and stores with `.relaxed`, `.acquire`, `.release` or `.volatile`. Two strong
    accesses do not race if the scope of each holds both threads (`thread_scopes`).
 
@@ -105,7 +105,7 @@ class Clocks:
     now : int
         The time of the next event.
     floor : int
-        Everything before this time lies before everything that follows in its own block.
+        Everything before this time happens before everything that follows in its own block.
     touched : ndarray of int
         When each warp accessed memory last, `[block, warp]`.
     causality : Causality
@@ -192,7 +192,7 @@ class Clocks:
         self._renew()
 
     def quiet(self, warps: Array) -> Array:
-        """Tell which of some warps, `[block, warp]`, did nothing that is unordered for others of their block."""
+        """Return which of some warps, `[block, warp]`, did nothing that is unordered for others of their block."""
         known = np.where(warps, _NEVER, self._others).min(axis=1, keepdims=True)
         return np.asarray(~warps | (self.touched < known) | (self.touched == 0))
 
@@ -302,12 +302,12 @@ class Clocks:
     # The question
 
     def surely_ordered(self, table: Array, grains: GrainRuns, who: Agents) -> bool:
-        """Whether a quick check shows that all accesses in a table, by grain, lie before what threads do now."""
+        """Whether a quick check shows that all accesses in a table, by grain, happen before what threads do now."""
         bits: Any = {"thread": THREAD_BIT, "block": BLOCK_BIT, "time": TIME_BIT, "last": LAST_TIME}
         return ordered(table, grains, who.words, self.floor, **bits)
 
     def unordered(self, others: Array, who: Agents, *, races: bool = True) -> Array | None:
-        """Tell which accesses of others are unordered with what threads do now.
+        """Return which accesses of others are unordered with what threads do now.
 
         Parameters
         ----------
@@ -350,6 +350,6 @@ class Clocks:
         return bad if bad.any() else None
 
     def _learned(self, words: Array, who: tuple[Array, Array, Array]) -> Array:
-        """Tell which accesses lie before what threads do now, by the clocks that these have acquired."""
+        """Return which accesses happen before what threads do now, by the clocks that these have acquired."""
         block, thread = words >> BLOCK_BIT, words >> THREAD_BIT & THREADS
         return self.causality.ordered(who, *(x.astype(np.int64) for x in (block - _U(1), thread, time_of(words))))

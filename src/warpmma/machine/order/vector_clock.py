@@ -2,8 +2,8 @@
 
 The rules:
 
-1. A clock has a time for every warp of a batch of blocks: all accesses of the warp before that time lie before what the
-   clock's owner does. For some warps it has later times of single lanes, and it has such clocks of earlier batches.
+1. A clock has a time for every warp of a batch of blocks: all accesses of the warp before that time happen before what
+   the clock's owner does. For some warps it has later times of single lanes, and it has such clocks of earlier batches.
 2. Joining two clocks takes the later time per thread.
 3. A clock never changes; a thread that learns more gets another one. So a clock can be released as it is.
 """
@@ -51,7 +51,7 @@ class VectorClock:
         return every
 
     def covers(self, block: Array, thread: Array, time: Array) -> Array:
-        """Tell which accesses lie before what the owner does.
+        """Return which accesses happen before what the owner does.
 
         Parameters
         ----------
@@ -72,7 +72,7 @@ class VectorClock:
         return result
 
     def holds(self, other: VectorClock) -> bool:
-        """Tell whether no time of another clock is later."""
+        """Return whether no time of another clock is later."""
         if other is self:
             return True
         if other.first != self.first:

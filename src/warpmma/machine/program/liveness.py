@@ -23,7 +23,7 @@ from .steps import Alternative, AnyStep, Branch, BranchTable, Call, Inverted, Pr
 
 
 def _slots(x: Any) -> Iterator[int]:
-    """Give the registers of an operand, or of several."""
+    """Yield the registers of an operand, or of several."""
     if isinstance(x, Slot):
         yield x.number
     elif isinstance(x, Inverted):
@@ -74,7 +74,7 @@ def _stretches(program: Program) -> list[range]:
 
 
 def _may(step: AnyStep) -> bool:
-    """Tell whether lanes neither meet nor wait at a step (rule 2)."""
+    """Return whether lanes neither meet nor wait at a step (rule 2)."""
     if not isinstance(step, RowStep) or isinstance(step.row, Instruction | Barrier | Exit):
         return False
     if getattr(step.row, "observes", False) or (isinstance(step.row, Operation) and step.row.membermask):

@@ -2,12 +2,13 @@
 
 The rules:
 
-1. A place is a number, and of two lanes of a warp the one at the lower place goes first (`scheduling`): whoever makes a
-   program numbers its places so that lanes that part meet where their ways join, loops in one piece.
+1. A place is a number, and of two lanes of a warp the one at the lower place goes first (`scheduling`): the code
+   that builds a program numbers the places so that diverged lanes meet where their paths join, and each loop is
+   contiguous.
 2. A function's registers, its frame of local memory and its parameters are each thread's own. A call begins a frame
-   behind the caller's; parameters and results lie in frames, and are copied on the way in and out.
-3. A program is the same in every launch: a launch's parameters are bytes, of which steps read some (`Argument`).
-4. A guard names lanes that execute a step; the others go on to the next place.
+   after the caller's; parameters and results are in frames, and are copied on entry and return.
+3. A program is the same in every launch: a launch's parameters are bytes, and steps read some of them (`Argument`).
+4. A guard selects the lanes that execute a step; the others continue at the next place.
 """
 
 from __future__ import annotations
@@ -106,9 +107,9 @@ class RowStep(Shown):
     Attributes
     ----------
     operands : tuple of StepOperand or None
-        One for each register that the row's signature reads; None for what is left out.
+        One for each register that the row's signature reads; None for an omitted one.
     results : tuple of Slot or None
-        Where each result goes; None where nobody wants it.
+        Where each result goes; None for an unused result.
     beside : bool
         Whether it only prepares an `Alternative`: an `Operation` in which nothing is a hazard, and that is not counted.
     """
@@ -123,12 +124,12 @@ class RowStep(Shown):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alternative(Shown):
-    """A result, and what it may be elsewhere: lanes in which the bits differ are reported, and nothing is changed.
+    """A result, and the result it may have elsewhere: lanes in which the bits differ are reported; nothing is changed.
 
     Attributes
     ----------
     line, column : int
-        Where the result's instruction stands in the text.
+        Where the result's instruction is in the text.
     type : str
         PTX's, of the result.
     result : Slot
@@ -245,9 +246,9 @@ class Program(Shown):
     frame : int
         Bytes of the entry's frame of local memory.
     shared : tuple of range
-        Variables in shared memory: what lies between is nobody's. Dynamic shared memory follows the last.
+        Variables in shared memory; bytes between them are unused. Dynamic shared memory follows the last.
     lets_go : mapping of int to tuple of int
-        By place, slots that nobody reads behind it: see `liveness`.
+        By place, slots that are dead after it: see `liveness`.
     checked : bool
         Whether the operands are known to fit their rows, as those of PTX are, which were bound; `check` does else.
     kept : dict

@@ -233,7 +233,7 @@ def _lanes(size: int) -> int:
 
 
 def _neighbours(address: Array, size: int) -> Array:
-    """Tell whether an `ld` joins phases."""
+    """Return whether an `ld` joins phases."""
     joined = np.zeros(address.shape[:-1], bool)
     for bit in (1, 2) if size > _WORD else ():
         other = address[..., np.arange(32) ^ bit]

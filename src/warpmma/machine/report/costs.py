@@ -110,10 +110,10 @@ class Costs:
         -------
         dict of Site to Swizzle or None
             It is for the addresses of all lines that access the same memory (`together`): one that frees a line counts
-            only if each of the others has as few conflicts with it as without. Of several it is the one that leaves the
-            fewest conflicts to the others. It permutes bytes inside of pieces of 128, to multiples of which shared
-            memory has to be rounded up. None: none of `CANDIDATES` does it; or, of lines that access memory in very
-            many ways, it is not known.
+            only if each of the others has as few conflicts with it as without. If several do, it is the one with which
+            the others have the fewest conflicts. It permutes bytes within pieces of 128; the size of shared memory must
+            be rounded up to a multiple of 128. None: none of `CANDIDATES` does it; or, for lines that access memory in
+            very many ways, it is not known.
         """
         return {site: self._swizzle(entry) for site, entry in self.sites.items() if entry.conflicts}
 

@@ -251,7 +251,7 @@ class Reporter:
             self._tell(Hazard(kind=kind, site=site, detail=detail))
 
     def aligned(self, site: Site, address: Array, alignment: int, lanes: Array) -> Array:
-        """Tell which addresses are aligned; report those of `lanes` that are not."""
+        """Return which addresses are aligned; report those of `lanes` that are not."""
         type_ = address.dtype.type
         power = alignment & (alignment - 1) == 0
         aligned: Array = (address & type_(alignment - 1) if power else address % type_(alignment)) == 0

@@ -140,7 +140,7 @@ class Meeting:
     # Rule 1
 
     def _missing(self, parts: Parts) -> Array:
-        """Tell which waiting lanes still wait for others."""
+        """Return which waiting lanes still wait for others."""
         present = _union(parts)
         away = words(self._state.batch.lanes.alive) & ~words(present)
         if parts[0][0].mask is None:
@@ -176,7 +176,7 @@ class Meeting:
         scheduler.release()
 
     def _across(self, parts: Parts) -> Array | None:
-        """Tell whose membermask names lanes that execute it at another place; None if there are none."""
+        """Return whose membermask names lanes that execute it at another place; None if there are none."""
         parts = [(place, bits) for place, bits in parts if bits.any()]
         if len(parts) < 2 or (shared := _shared_warps(parts)) is None:
             return None
@@ -280,7 +280,7 @@ class Meetings:
         return self._all[key]
 
     def waiting(self) -> Iterator[tuple[MeetingPlace, Array]]:
-        """Give the places where lanes wait, and these lanes."""
+        """Yield the places where lanes wait, and these lanes."""
         for meeting in self._all.values():
             yield from meeting.parts()
 

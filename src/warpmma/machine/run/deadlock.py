@@ -2,9 +2,9 @@
 
 The rules:
 
-1. After 64 consecutive rounds that ended because all running groups had looked in vain (`scheduling`), and after 128,
-   256 and so on, the state is kept: registers of running threads, the memory that the batch has accessed, and where
-   lanes are.
+1. After 64 consecutive rounds that ended because every running group polled without progress (`scheduling`), and after
+   128, 256 and so on, the state is kept: registers of running threads, the memory that the batch has accessed, and the
+   places of lanes.
 2. If all of that is the same one round later, it will stay so, because the next state follows from nothing else. That
    is a deadlock: no thread is left that could write what the others wait for. (With a seed, the order of turns is drawn
    again in each round; by then 64 orders have changed nothing.)
@@ -50,7 +50,7 @@ class Spins:
         self._kept: _Kept | None = None
 
     def endless(self) -> bool:
-        """Tell, after a round of looks in vain, whether the state is that of the round before."""
+        """Whether, after a round of polls without progress, the state equals that of the round before."""
         vain = self._state.scheduler.vain
         if vain < _FIRST:
             self._kept = None

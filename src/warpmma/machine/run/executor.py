@@ -2,8 +2,8 @@
 
 The rules:
 
-1. Each step becomes a function of the group that comes to it (`preparing`, `branching`, `calling`); `scheduling`
-   decides who runs next. Threads that run past the last step have ended. Prepared steps are kept for the next batch or
+1. Each step becomes a function of the group that reaches it (`preparing`, `branching`, `calling`); `scheduling` decides
+   which group is next. Threads that run past the last step have ended. Prepared steps are kept for the next batch or
    launch with as many blocks and threads, the same target and engine, but not after a batch that ended with an error.
 2. If no lane can run and some have not ended, lanes that wait at a meeting (`convergence`) execute the instruction as
    they are; after them, threads that wait at barriers continue. Either is a hazard, which tells where all others are.
@@ -42,7 +42,7 @@ from .state import State
 _OFTEN, _SOON = 4096, 64  # steps between two checks of the limit; and of one in seconds
 _MOST_KEPT = 4  # of a program: shapes whose steps are kept
 _KEEPING = Lock()
-"""Held by whoever takes steps of a program, or gives them back: launches in several threads have steps of their own."""
+"""Held while a launch takes steps of a program, or gives them back: launches in several threads have separate steps."""
 
 
 class Limit:
@@ -51,7 +51,7 @@ class Limit:
     Parameters
     ----------
     instructions : int, optional
-        Of warps: an instruction counts once for every warp of which lanes execute it together.
+        Of warps: an instruction counts once for every warp with lanes that execute it together.
     seconds : float, optional
         From now on.
 

@@ -21,7 +21,7 @@ from ..._arrays import Array
 from ..base import Site, WarpRegister, merged_shadow
 
 Advance = Callable[["Group"], int]
-"""A step: from the group that has come to it to the place where the group goes on."""
+"""A step: from the group that reached it to the place where the group continues."""
 
 _FIRST = 1 << 62  # more lanes than exist: for a group that has not branched backwards
 

@@ -35,7 +35,7 @@ from .outcome import Launch
 
 @dataclass(frozen=True, kw_only=True)
 class LaunchOptions(Shown):
-    """How a launch runs, whatever it runs. No option changes a result but `resident` and `seed`.
+    """Options of a launch, for all front ends. Only `resident` and `seed` can change a result.
 
     Attributes
     ----------
@@ -108,7 +108,7 @@ class Work:
         raise NotImplementedError
 
     def place(self, memory: GlobalMemory) -> None:
-        """Place what lies in global memory for the launch alone, and the parameters."""
+        """Place global memory that only this launch uses, and the parameters."""
 
     def run(self, batch: Batch, limit: Limit) -> None:
         """Run one batch to its end."""

@@ -21,7 +21,7 @@ class Launch(Shown):
     hazards : list of Hazard
         Those that were asked to be warnings: of each kind and line, the first.
     counts : dict of str to int
-        By kind, how often lanes met what is only counted: "same value" and "order".
+        By kind, how often lanes had a hazard that is only counted: "same value" and "order".
     order : dict of Site to int
         The lines whose results depend on which of several threads came first, where CUDA leaves that open, and how
         often: values that atomics return, sums of floats.
@@ -33,8 +33,8 @@ class Launch(Shown):
     unpredicted : tuple of Unpredicted
         Places of PTX text where it is not known what ptxas fuses, and where that would have changed a result.
     undecided : tuple of Site
-        All sums of PTX text of which it is not known whether ptxas fuses them with a product, or with which; here they
-        are not, unless they are with another.
+        All sums of PTX text for which it is unknown whether ptxas fuses them with a product, or with which one; here
+        they are not fused, unless they are with another.
     notes : tuple of str
         What else should be known of the results, such as which bits another compiler's text would give.
     costs : Costs

@@ -108,7 +108,7 @@ def _beside(state: State, place: int, step: RowStep, act: Act) -> Advance:
 
 
 def _observing(state: State, place: int, step: RowStep, act: Act, choose: Choose | None) -> Advance:
-    """Rule 3 of `scheduling`: keep what was seen last, to tell whether it changes."""
+    """Rule 3 of `scheduling`: keep the last observed value, to detect whether it changes."""
     counts, after, registers = state.counts, place + 1, state.registers
     slots = [x.number for x in step.results if x is not None]
 
@@ -151,7 +151,7 @@ def _meeting(
     row, mask, barrier = step.row, None, False
     key: object = place
     if isinstance(row, Barrier) and row.action != "warp":
-        # Threads that come to a barrier one by one meet there, and not here; but those who wait are taken apart.
+        # Threads that reach a barrier one by one meet there, and not here; but the waiting ones are taken apart.
         mask, barrier = None if row.aligned else _nobody(state), True
     elif isinstance(row, Barrier) or (isinstance(row, Operation) and row.membermask):
         mask, key = _mask(state, operands[-1], refresh), row.mnemonic
@@ -274,7 +274,7 @@ def _operation(state: State, place: int, step: RowStep, operands: tuple[Any, ...
 
 
 def _several(state: State, step: RowStep, operands: tuple[Any, ...], slow: Act, some: Act, few: int) -> Act:
-    """Return an operation that has no result, several, or one that nobody wants."""
+    """Return an operation with no result, several results, or an unused one."""
     row: Any = step.row
     registers, site, write, shaped = state.registers, step.site, state.write, state.shaped
     function = state.batch.function(row)
@@ -297,7 +297,7 @@ def _several(state: State, step: RowStep, operands: tuple[Any, ...], slow: Act, 
 
 
 def _some(state: State, step: RowStep, operands: tuple[Any, ...]) -> Act:
-    """Return how an operation is executed of which few warps have lanes: rule 3 of `groups`."""
+    """Return how an operation is executed when few warps have active lanes: rule 3 of `groups`."""
     row: Any = step.row
     registers, site, function = state.registers, step.site, state.batch.function(row)
     dtypes = [state.dtype(kind) for kind in row.outputs]
@@ -332,7 +332,7 @@ def _silent(state: State, place: int, step: RowStep, operands: tuple[Any, ...]) 
 
 
 def _later(make: Callable[[State, RowStep, tuple[Any, ...]], Act], state: State, step: RowStep, operands: Any) -> Act:
-    """Return what is made when it is wanted, as it seldom is."""
+    """Return an operation that is prepared at its first use, because it is seldom used."""
     made: list[Act] = []
 
     def act(group: Group) -> None:
@@ -344,7 +344,7 @@ def _later(make: Callable[[State, RowStep, tuple[Any, ...]], Act], state: State,
 
 
 def _slow(state: State, step: RowStep, operands: tuple[Any, ...]) -> Callable[[Group], None]:
-    """Return how an operation is executed of which some lanes have not written the operands."""
+    """Return how an operation is executed when some lanes have not written the operands."""
     registers, row, site, put = state.registers, step.row, step.site, state.put
     given = _given(registers, step, operands)
 
@@ -369,14 +369,14 @@ def _handled(state: State, step: RowStep, operands: tuple[Any, ...]) -> Act:
 
 
 def _put(state: State, step: RowStep, results: Results, group: Group) -> None:
-    """Write what a handler gave into the step's registers."""
+    """Write the results of a handler into the step's registers."""
     for slot, new in zip(step.results, results, strict=True):
         if slot is not None:
             state.put(slot.number, new, group, step.site)
 
 
 def _late(state: State, act: Act, slot: Slot | None) -> Act:
-    """Let those who wait for what a barrier gives have it in their register when they go on."""
+    """Write the result of a barrier to the registers of waiting lanes when they continue."""
     registers = state.registers
 
     def later(group: Group) -> None:
@@ -394,7 +394,7 @@ def _late(state: State, act: Act, slot: Slot | None) -> Act:
 
 
 def _given(registers: list[Any], step: RowStep, operands: tuple[Any, ...]) -> Callable[[], list[Any]]:
-    """Return what makes the operands that a handler takes: registers, numbers, and None for what is left out."""
+    """Return what makes the operands that a handler takes: registers, numbers, and None for an omitted one."""
     fixed: dict[int, int | None] = {
         i: x.bits for i, x in enumerate(step.operands) if isinstance(x, Constant) and x.kind == "imm"
     }

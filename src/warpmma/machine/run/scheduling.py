@@ -7,13 +7,13 @@ The rules:
 2. Of the ready groups, the deepest in calls runs next, and of these the one at the lowest place; it runs until it
    reaches the place of another group. So groups that are behind catch up, and lanes that diverged meet where their
    paths join.
-3. No group waits forever for one that is behind: CUDA guarantees progress to every thread from sm_70 on. A group that
-   branches backwards after it has looked in vain becomes late. It looked in vain if, since its last backward branch, it
-   executed an instruction that observes other threads, that instruction gave nothing new, and no lane left the group. A
-   group that has run `_PATIENCE` steps while others were ready becomes late as well.
+3. No group waits indefinitely for one that is behind: CUDA guarantees progress to every thread from sm_70 on. A group
+   that branches backwards after a poll without progress becomes late. A group polled without progress if, since its
+   last backward branch, it executed an instruction that observes other threads, that instruction returned nothing new,
+   and no lane left the group. A group that has run `_PATIENCE` steps while others were ready becomes late as well.
 4. Late groups return in the next round. A round ends when no group is ready, or after a number of steps of the ready
-   ones: `_QUANTUM` after a look in vain, `_RESPITE` after lost patience. So a group that leaves a lock meets those that
-   left it earlier, because these go no further than that.
+   ones: `_QUANTUM` after a poll without progress, `_RESPITE` after lost patience. So a group that leaves a lock meets
+   those that left it earlier, because these go no further than that.
 5. With a seed other than 0, some warps of each group, drawn at random, are late from the start, and again after every
    few hundred or thousand steps; how many, and how long the others run alone, is drawn too. All results of a kernel
    must be the same for every seed, unless CUDA leaves them open.
@@ -55,7 +55,7 @@ class Scheduler:
     waiting : dict of int to ndarray of bool
         Lanes that wait at barriers, by the place where they continue.
     vain : int
-        Consecutive rounds that ended because all running groups had looked in vain.
+        Consecutive rounds that ended because every running group polled without progress.
     """
 
     def __init__(self, lanes: Lanes, span: int, seed: int, keep: bool) -> None:

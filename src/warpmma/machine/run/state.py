@@ -1,8 +1,8 @@
 """The state of a program that runs: registers by slot, who stands where, how often each place was executed.
 
-Registers of a program, its constants and special registers lie in one list: an operand is a number in it. What has to
-be made anew at every look (an address with an offset, an inverted predicate, a clock) is made by a function, which the
-step calls before it reads.
+Registers of a program, its constants and special registers are in one list; an operand is an index into it. A value
+that must be recomputed at every read (an address with an offset, an inverted predicate, a clock) has a function, which
+the step calls before it reads.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ Refresh = Callable[[], None]
 
 
 class State:
-    """What a program has of a batch of blocks: between `begin` and `end`.
+    """The state of a program in a batch of blocks: between `begin` and `end`.
 
-    Steps are prepared with a state, and may be used for other batches of its shape, one after another: what belongs to
-    a batch they ask the state for when they run (`state.batch`), but for the lists here, which stay the same lists.
+    Steps are prepared with a state, and may be used for other batches of its shape, one after another: they read what
+    belongs to a batch from the state when they run (`state.batch`). The lists here are never replaced.
 
     Parameters
     ----------
@@ -46,13 +46,13 @@ class State:
     shape : (int, int, int)
         Blocks, warps and lanes.
     registers : list of WarpRegister
-        The program's slots, and behind them what does not change.
+        The program's slots, followed by constants and special registers.
     lets_go : mapping of int to tuple of int
-        By place, registers that nobody reads any more.
+        By place, registers that are dead after it.
     counts : list of int
-        Of every place, how often warps executed it.
+        By place, how often warps executed it.
     now : int
-        Steps that have been gone.
+        Steps executed so far.
     stack : WarpRegister
         Where each thread's frame begins, b64.
     scheduler : Scheduler
@@ -79,13 +79,13 @@ class State:
         self.last_guard: list[Any] = [None] * 4
         self.seen: dict[int, tuple[WarpRegister, ...]] = {}
         self._parameters = b""
-        self._where: tuple[Grid, range, str] | None = None  # of which special registers are
+        self._where: tuple[Grid, range, str] | None = None  # that special registers hold
         self._known: dict[StepOperand, int] = {}
         self._spare: list[int] = []
         self._stack = WarpRegister(self._everywhere(0, "b64"))
 
     def begin(self, batch: Batch, grid: Grid, began: int, parameters: bytes) -> None:
-        """Begin a batch: its grid, steps that the launch went before, for its clock, and the launch's parameters."""
+        """Begin a batch of a grid; `began` is how many steps the launch ran before it, for its clock."""
         self.batch, self.grid, self.now, self._parameters = batch, grid, began, parameters
         self.stack = self._stack
         self.scheduler = Scheduler(batch.lanes, len(self.program.steps) + 2, batch.seed, self._keep)
@@ -96,7 +96,7 @@ class State:
         self._where = where
 
     def end(self) -> None:
-        """Let go of all that belongs to a batch."""
+        """Drop everything that belongs to a batch."""
         del self.batch, self.grid, self.stack, self.scheduler
         self._parameters = b""
         self.registers[: len(self._unwritten)] = self._unwritten
@@ -110,7 +110,7 @@ class State:
         return everywhere(DTYPES[kind](bits), self.shape)
 
     def forget(self, slots: range, group: Group) -> None:
-        """Let registers be as those that a group never wrote."""
+        """Reset registers to unwritten in the lanes of a group."""
         for slot in slots:
             none = self._none[self.program.registers[slot]]
             held = self.registers[slot]
@@ -118,7 +118,7 @@ class State:
                 self.registers[slot] = group.merged(held, none, held.site)
 
     def letting_go(self, place: int) -> Callable[[], None]:
-        """Return what makes the registers that a place lets go as nobody ever wrote them."""
+        """Return a function that resets the registers that are dead after a place to unwritten."""
         none, registers = [(x, self._none[self.program.registers[x]]) for x in self.lets_go[place]], self.registers
 
         def let_go() -> None:
@@ -142,7 +142,7 @@ class State:
         self.registers[slot] = new if group.full else group.merged(self.registers[slot], new, site)
 
     def shaped(self, bits: Any, dtype: np.dtype[Any]) -> Array:
-        """Return a result as the bits of a register: of the dtype and shape that it has."""
+        """Return a result as the bits of a register, of its dtype and shape."""
         bits = np.asarray(bits, dtype)
         return bits if bits.shape == self.shape else np.broadcast_to(bits, self.shape)
 
@@ -154,7 +154,7 @@ class State:
         return made
 
     def place(self, x: StepOperand | None, refresh: list[Refresh]) -> Any:
-        """Return where an operand lies in the list of registers, an int, and what makes it anew; None of None."""
+        """Return an operand's index in the list of registers, or None; append what recomputes it to `refresh`."""
         if x is None:
             return None
         if isinstance(x, Slot):
@@ -170,7 +170,7 @@ class State:
         return self._known[x]
 
     def _another(self, used: int) -> int:
-        """Return a place for what a step makes anew, of which it has some already; all steps share them."""
+        """Return the index for a step's next recomputed operand, after `used` others; all steps share these."""
         if used == len(self._spare):
             self._spare.append(len(self.registers))
             self.registers.append(None)

@@ -72,7 +72,7 @@ class AsyncOperation:
     awaited: Array
 
     def publish(self, done: Array) -> None:
-        """Write what it has brought to some lanes (rule 4)."""
+        """Write the data that it has copied for some lanes (rule 4)."""
         for allocation, touch in self.targets:
             some = touch.of(done)
             if len(some.offset):

@@ -5,8 +5,8 @@ The rules (PTX ISA 9.1, 9.7.13.4: `barrier.cluster`), for a cluster of one block
 1. It is complete when all threads of the block that have not exited have arrived. Then waiting threads continue, and
    threads may arrive again.
 2. A thread arrives and waits alternately: arriving twice, or waiting without having arrived, is a hazard.
-3. Everything before its completion lies before what follows in all threads (`barriers`), including what is done between
-   an arrival and the wait, which PTX does not promise.
+3. Everything before its completion happens before what follows in all threads (`barriers`), including what is done
+   between an arrival and the wait, which PTX does not promise.
 """
 
 from __future__ import annotations

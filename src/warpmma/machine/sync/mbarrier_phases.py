@@ -35,7 +35,7 @@ class MbarrierState(NamedTuple):
 
     @classmethod
     def of(cls, word: int) -> MbarrierState:
-        """Return the state that a word holds."""
+        """Return the state encoded in a word."""
         bytes_ = (word >> 2 * _COUNT & (2 * _LOW + 1)) - MOST
         return cls(word & _LOW, word >> _COUNT & _LOW, bytes_, word >> PHASE_BIT & 1, word >> VALID_BIT)
 
