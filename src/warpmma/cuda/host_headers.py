@@ -287,7 +287,7 @@ STANDARD_HEADERS: Mapping[str, str] = MappingProxyType(_headers())
 """Texts, by the name between the brackets of `#include`."""
 
 LEFT_OUT = frozenset(" ".join((*_EMPTY.values(), *_WITH_TYPES.values())).split())
-"""Headers of which nothing is left, or only number types."""
+"""Headers whose text here is empty, or has only number types."""
 
 
 def _macros_of_headers() -> dict[str, re.Pattern[str]]:

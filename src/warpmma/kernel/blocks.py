@@ -1,14 +1,14 @@
-"""How a block `with t.where(p)` is left: at its end, or by an exception.
+"""A block `with t.where(p)` must be left at its end, or by an exception.
 
 The rules:
 
-1. `return`, `break` and `continue` act for all threads, for Python runs once for all of them. Inside such a block they
-   would end the kernel or the loop for lanes, too, that are masked off: they are refused.
-2. But a helper may return a value from a block that nothing follows: nothing is lost.
-3. What is seen in the source is refused before the kernel runs, if the kernel's threads are passed on by name; and
-   everywhere on entering a block, of which the line in the source is known.
-4. Where there is no source, on leaving a block: the bytecode goes on elsewhere than after an exception that was
-   swallowed. What is not certain passes, and so do those by which nothing is left out.
+1. `return`, `break` and `continue` act for all threads, since Python runs once for all of them. Inside such a block
+   they would also end the kernel or the loop for lanes that are masked off: they are refused.
+2. A helper may return a value from a block that nothing follows: no statement is skipped.
+3. Those that the source shows are refused before the kernel runs, if the kernel's threads are passed on by name; and
+   everywhere on entering a block whose line in the source is known.
+4. Without a source they are refused on leaving a block: the bytecode continues at another place than after an exception
+   that was swallowed. Uncertain cases are accepted, and so are those that skip nothing.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 def _escapes(function: ast.FunctionDef) -> Iterator[tuple[ast.With, Escape]]:
-    """Find the blocks of a function, and what leaves them so that something may be lost; the blocks of others not."""
+    """Find what leaves blocks of a function and skips statements; functions inside it are not searched."""
 
     def walk(statements: list[ast.stmt], tail: bool) -> Iterator[tuple[ast.With, Escape]]:
         for i, x in enumerate(statements):
@@ -50,7 +50,7 @@ def _escapes(function: ast.FunctionDef) -> Iterator[tuple[ast.With, Escape]]:
 
 
 def _leaving(statements: list[ast.stmt], loop: bool = False) -> Iterator[Escape]:
-    """Find what leaves statements; in a loop of their own, `break` and `continue` do not."""
+    """Find what leaves statements; `break` and `continue` of a loop inside them do not."""
     for x in statements:
         if isinstance(x, ast.Return) or (isinstance(x, ast.Break | ast.Continue) and not loop):
             yield x
@@ -135,7 +135,7 @@ def _place(x: ast.expr | ast.With) -> tuple[int, int | None, int, int | None]:
 
 
 def check_kernel(kernel: Callable[..., object]) -> None:
-    """Refuse a kernel, before it runs, in which something may leave a block early, or in functions that it calls."""
+    """Refuse a kernel, before it runs, if it or a function that it calls may leave a block early."""
     todo = [_unwrapped(kernel)]
     seen = set()
     while todo:
@@ -170,7 +170,7 @@ def _unwrapped(kernel: Any) -> tuple[Any, int]:
 
 
 def _held(function: FunctionType) -> Iterator[Any]:
-    """Return what the free variables of a function hold; None where that is nothing yet."""
+    """Return the values of the free variables of a function; None for those without a value yet."""
     for cell in function.__closure__ or ():
         try:
             yield cell.cell_contents
@@ -213,7 +213,7 @@ def _read(function: ast.FunctionDef, name: str) -> tuple[list[tuple[ast.With, Es
 
 
 def _bound(x: ast.AST) -> str | None:
-    """Return the name that something in a function gives a meaning to, if it does."""
+    """Return the name that a node binds, if any."""
     if isinstance(x, ast.Name):
         return None if isinstance(x.ctx, ast.Load) else x.id
     return x.arg if isinstance(x, ast.arg) else getattr(x, "name", None)

@@ -60,19 +60,19 @@ def launch(
         Blocks of the grid, threads of a block; at most as many as the target takes (`warpmma.isa.TARGETS`).
     args : sequence
         Arrays are placed in global memory, and the kernel gets their address (a 64-bit register); it writes them in
-        place. They hold numbers in the machine's byte order, C-contiguous. `Output(array)` is one that holds nothing
-        yet. Arrays of a device lie where they are. Integers become 32-bit registers, floats f32, as if they
+        place. They hold numbers in the machine's byte order, C-contiguous. `Output(array)` is one without initial
+        values. Arrays of a device stay where they are. Integers become 32-bit registers, floats f32, as if they
         were parameters of a real kernel; everything else is passed on as it is. Numbers that the kernel loops over or
-        branches on in Python are none of these: bind them, `functools.partial(kernel, tiles=4)`.
+        branches on in Python must not be arguments: bind them, `functools.partial(kernel, tiles=4)`.
     target : str or Device
-        Of what `args` has arrays of a device, it need not be said. On a device the kernel finds all that the device
-        holds, and what it writes there stays.
+        Optional if `args` has arrays of a device. On a device the kernel can read everything that the device holds,
+        and its writes persist.
     shared : int
         Bytes of shared memory of a block, at most as many as the target has for one.
     hazards : "error", "warn", "off" or dict
         What to do about hazards, or about kinds of them (`hazards.KINDS`): raise `HazardError`, or a `HazardWarning`
-        at the kernel's line, once for each kind and line. "off" is faster: nobody keeps track of who touched what, so
-        races, unwritten memory and poison are not found; addresses are checked, and barriers kept.
+        at the kernel's line, once for each kind and line. "off" is faster: accesses are not tracked, so races,
+        unwritten memory and poison are not found; addresses are still checked, and barriers still work.
     engine
         As for `execute`.
     threads : int, optional

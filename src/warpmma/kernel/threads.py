@@ -289,7 +289,7 @@ class Threads:
 
 def _dtype(given: npt.DTypeLike) -> np.dtype[Any]:
     """Return the type of a register's bits."""
-    with suppress(Exception):  # NumPy has many for what is no type, warnings among them
+    with suppress(Exception):  # for an invalid type NumPy raises many kinds of exceptions and warnings
         dtype: np.dtype[Any] = np.dtype(given)
         if dtype in map(np.dtype, DTYPES.values()):
             return dtype

@@ -40,7 +40,7 @@ OPERATORS: Mapping[str, Callable[[OperatorCall], Any]] = MappingProxyType({
 
 Others = Literal["leave", "refuse"]
 
-# Operators with sums of products inside, of which those that are replaced may come in types that are not.
+# Operators that compute sums of products. Those that are replaced can also be called with types that are not.
 _WITH_PRODUCTS = re.compile(
     r"""
     aten::(
@@ -72,15 +72,15 @@ def arithmetic(
     target : str
         Such as "sm_90a".
     instruction : str, Instruction, or several of these, optional
-        "mma", by default, or "wgmma", which of fp8 keeps fewer bits on sm_90a; mnemonics are taken for products of
-        their types.
+        "mma", by default, or "wgmma", which keeps fewer bits of fp8 sums on sm_90a; a mnemonic is used for products of
+        its types.
     float32 : {"ieee", "tf32", "tf32-truncated"}
         How float32 is multiplied, as for `warpmma.matmul`: by a chain of `fma.rn.f32`, as PyTorch's default on GPUs;
         or on tensor cores, for which both factors are rounded to tf32, as PyTorch does, or truncated.
     accumulate : {"f32", "f16"}
-        In which type sums of f16 and of 8-bit floating point are kept.
+        The type of accumulators for f16 and 8-bit floating point.
     split_k : int
-        Into how many slices k is cut; their sums are added in f32. 1 for types whose sums are not f32.
+        The number of slices of k; their sums are added in f32. 1 for types whose sums are not f32.
     promote_every : int, optional
         Of 8-bit floating point: after how much of k a sum is added to an f32 sum and begins again; 0 for never. By
         default `_scaled_mm(use_fast_accum=False)` does that every 128 where the instruction's sums keep fewer bits

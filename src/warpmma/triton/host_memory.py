@@ -2,11 +2,11 @@
 
 The rules:
 
-1. What a tensor or an array is a part of, its storage, lies on the device for the launch, at the process's own address:
-   so addresses that are stored in tensors hold. Storages that share memory are one.
-2. Nobody is asked who wrote it: it counts as written.
-3. Where an argument is an address, or a tensor of 64-bit integers among whose first 65,536 are addresses inside of a
-   living CPU tensor, that tensor's storage lies there, too. NumPy's arrays are not looked for: `TritonDevice.map`.
+1. The whole storage of a tensor or an array is mapped on the device for the launch, at its address in the process:
+   so addresses that are stored in tensors stay valid. Overlapping storages are mapped as one.
+2. Earlier writes of the process are not tracked: all of the memory counts as written.
+3. If an argument is an address, or a tensor of 64-bit integers among whose first 65,536 are addresses inside a live CPU
+   tensor, that tensor's storage is mapped, too. NumPy's arrays are not searched for: use `TritonDevice.map`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ..errors import OperandError
 from ..machine import Device
 from .cuda_tensors import GENUINE
 
-_LOWEST, _HIGHEST = 1 << 32, 1 << 56  # what is no address, as indices are none, need not be looked for
+_LOWEST, _HIGHEST = 1 << 32, 1 << 56  # other numbers, such as indices, are not searched for
 _MOST_ADDRESSES = 1 << 16
 _NONE = np.zeros(0, np.uint64)
 _NONE.flags.writeable = False
@@ -105,7 +105,7 @@ def _wrapped(x: Any) -> Any:
 
 @_genuinely
 def storage_of(name: str, x: Any) -> Storage | None:
-    """Return the storage of a tensor or array; None for what has none, or none in this process's memory."""
+    """Return the storage of a tensor or array; None if it has no storage in the memory of this process."""
     x = _wrapped(x)
     if isinstance(x, HostArray):
         owner = x.array
@@ -121,7 +121,7 @@ def storage_of(name: str, x: Any) -> Storage | None:
 
 
 class mapped_for_launch:  # noqa: N801  a function to those who use it
-    """A context in which the storages of arguments lie on a device.
+    """A context in which the storages of arguments are mapped on a device.
 
     Parameters
     ----------
@@ -152,7 +152,7 @@ class mapped_for_launch:  # noqa: N801  a function to those who use it
 
 
 def _merged(pieces: list[Storage]) -> Iterator[Storage]:
-    """Rule 1: what overlaps is one piece."""
+    """Rule 1: merge overlapping storages."""
     last: Storage | None = None
     for each in sorted(pieces, key=lambda piece: piece.start):
         if last is None or each.start >= last.stop:
@@ -167,7 +167,7 @@ def _merged(pieces: list[Storage]) -> Iterator[Storage]:
 
 
 def _lies_there(device: Device, piece: Storage) -> bool:
-    """Whether the caller has mapped it where the process has it."""
+    """Whether the caller has already mapped it at its address in the process."""
     region = device.space.find(piece.start)
     return region is not None and region.held.start == region.start and piece.stop <= region.stop
 

@@ -1,18 +1,18 @@
-"""Arguments of a compiled kernel, as its PTX takes them.
+"""Arguments of a compiled kernel, in the form that its PTX expects.
 
 The rules:
 
-1. Triton leaves `tl.constexpr` out of the parameters, and what it made a constant of: None, and integers that are 1.
+1. Triton omits `tl.constexpr` from the parameters, and arguments that it made constants: None, and integers equal to 1.
    The kernel's signature calls these "constexpr"; up to 3.2 its constants name them.
-2. A tuple is its elements, one behind the other.
+2. A tuple is passed as its elements, in order.
 3. A descriptor that the host made is, for targets without TMA: pointer, shape, strides, whether what lies outside is a
    NaN, from 3.7 on whether f32 is rounded to tf32, and shape and strides once more.
 4. A pointer is what `data_ptr()` returns, an integer or None. A compiled kernel may be given arrays of another type
-   than those it was compiled for: elements that contradict it (`machine.contradicts`) are an error, but for bytes (i8,
-   u8) and for what `triton.reinterpret` returns.
-5. An integer is cut to nothing: one that does not fit is an error. fp16 is rounded to nearest, bf16 is fp32 cut, as
-   Triton's launcher does.
-6. Behind these come pointers to scratch memory, one from 3.3 on and two from 3.5 on.
+   than those it was compiled for: elements that contradict it (`machine.contradicts`) are an error, except for bytes
+   (i8, u8) and results of `triton.reinterpret`.
+5. Integers are never truncated: one that does not fit is an error. fp16 is rounded to nearest, bf16 is truncated from
+   fp32, as in Triton's launcher.
+6. Pointers to scratch memory follow, one from 3.3 on and two from 3.5 on.
 """
 
 from __future__ import annotations

@@ -1,25 +1,25 @@
-"""Which multiplications and additions ptxas fuses, and a body in which they are.
+"""Predict which multiplications and additions ptxas fuses, and rewrite a body with the fused instructions.
 
-PTX allows `mul` and `add` (`sub`) without a rounding modifier to be fused. ptxas 13.0 does it by these rules, as its
-machine code for sm_80 and sm_90 showed (docs/specification/contraction.md):
+PTX allows `mul` and `add` (`sub`) without a rounding modifier to be fused. ptxas 13.0 follows these rules, derived from
+its machine code for sm_80 and sm_90 (docs/specification/contraction.md):
 
 1.  A product is the result of an unguarded `mul` without rounding and `.sat`, of f32, f64, f16, f16x2, bf16 or bf16x2,
     unless both operands are immediates; and of the last multiplication of `div.full` and `div.approx`.
-2.  It passes through unguarded `mov`, `mul` by 1.0, and, turning its sign, `neg` without `.ftz` and `mul` by -1.0, and
-    goes as bits through registers of integers.
+2.  It passes through unguarded `mov` and `mul` by 1.0, through `neg` without `.ftz` and `mul` by -1.0, which change its
+    sign, and as bits through integer registers.
 3.  A sum is the result of `add` or `sub` without rounding, of the same type, with `.ftz` if the product has it, guarded
     or not, with `.sat` or not.
-4.  A product is fused if every live use of it is an operand of a sum in its stretch (`regions`), and none adds it to
+4.  A product is fused if every live use of it is an operand of a sum in its stretch (`regions`), and no sum adds it to
     itself: each sum becomes a fused multiply-add, and the product is not computed.
-5.  Where both operands of a sum are products that may be fused, one is, and the other is rounded: it is fused no more.
-    Products with one use go first, in the order of their sums; then, in that order, those with several. Of two alike
-    the first operand is fused.
-6.  Not predicted are sums of products that have uses outside their stretches too, where ptxas unrolls loops before
-    it fuses, unless `.pragma "nounroll"` stands at their heads: some copies are fused; and where the sum itself, or
-    what passes it on, is used only outside its stretch: ptxas may move it there, or recompute it. (Of 100 random
-    kernels with branches two had such a sum fused.) The other possible results are computed beside them
-    (`alternatives`).
-7.  Before all that, products of constants are rematerialized at their uses (`remaking`).
+5.  If both operands of a sum are products that may be fused, one is fused; the other is rounded and is not fused
+    elsewhere. Products with one use are fused first, in the order of their sums; then, in the same order, products with
+    several uses. If both operands have equal priority, the first is fused.
+6.  Two kinds of sums are not predicted. The first are sums of products that are also used outside their stretches, if
+    ptxas unrolls a loop before it fuses: some copies are fused. `.pragma "nounroll"` at the head of the loop prevents
+    this. The second are sums that are used, directly or through instructions that pass them on, only outside their
+    stretch: ptxas may move or recompute them there. (Of 100 random kernels with branches two had such a sum fused.)
+    The other possible results are computed in addition (`alternatives`).
+7.  Before these rules apply, products of constants are rematerialized at their uses (`remaking`).
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ class Contraction:
     Attributes
     ----------
     function : Function
-        With `fma` in the place of sums, and without the products that are not computed.
+        With `fma` in place of the sums, and without the products that are not computed.
     fused : tuple of (Statement, Statement)
         Each sum, and its replacement.
     open : tuple of Statement
-        Sums for which the behaviour of ptxas is unknown (rule 6), as they stand in the text: behind each is a
-        comparison with what it may do (`alternatives`).
+        Sums for which the behaviour of ptxas is unknown (rule 6), unchanged. After each of them the function
+        compares it with the other possible results (`alternatives`).
     """
 
     function: Function

@@ -1,13 +1,13 @@
 """Products that ptxas rematerializes at their uses, so that they are fused there.
 
-ptxas 13.0 does it for sm_80 and sm_90, as machine code of 40 kernels and an H200's results showed:
+ptxas 13.0 does this for sm_80 and sm_90, as the machine code of 40 kernels and results of an H200 showed:
 
 1. A product (`contraction`, rule 1, divisions aside) qualifies if one of its factors is folded: an immediate, or a
    register that holds one, a parameter of the entry, a word of constant memory at a fixed address, or one of these with
    its sign changed. A conversion or computation of these is not folded, nor is a load from an address in a register.
-2. Every live use of it must be a sum as in rule 4, or pass it on to such sums (rule 2 of `contraction`), and come later
-   in the text.
-3. Each use outside the product's stretch then has a product of its own, of the original factors.
+2. Every live use of it must be a sum as in rule 4, or pass it on to such sums (rule 2 of `contraction`), and follow
+   the product in the text.
+3. Each use outside the product's stretch then gets its own copy of the product, with the original factors.
 
 Only registers with a single writer qualify.
 """
@@ -23,7 +23,7 @@ from .product_uses import CONTAINERS, HiddenRegisters, product_type, words_of
 
 
 def remade(function: Function, flow: Flow) -> Function:
-    """Return a function in which such products stand before their uses, too; itself without any."""
+    """Return a function with copies of such products before their uses; the function itself if there are none."""
     if not any(product_type(one, divisions=False) for one in flow.statements.values()):
         return function
     return _Remaking(function, flow).done()

@@ -1,15 +1,15 @@
 """Stretches of a body within which ptxas fuses, and the registers that are live after them.
 
-1. A basic block begins at the target of a jump and ends at a jump. Labels without a jump to them begin no block. A
-   block with one successor and that successor, if it has no other predecessor, are one block. Unreachable blocks do not
-   count, nor do blocks without live statements (rule 3), nor jumps whose targets are all the same.
-2. Some instructions become several blocks before ptxas fuses, which separates the statements before and after them:
-   `BREAKS` lists them. So does every guarded instruction that is not arithmetic. Machine code of ptxas 13.0 for
-   sm_80 and sm_90 showed it: each of 200 instructions was put between a multiplication and an addition.
-3. A register is wanted where its value may still reach a store or a branch: statements that only compute unwanted
-   values do not count, since ptxas drops them.
-4. ptxas unrolls loops first, unless `.pragma "nounroll"` stands at their heads: the block that jumps back and the head
-   may become one; and where a loop is one block, the blocks before and after it, too.
+1. A basic block begins at the target of a jump and ends at a jump. A label that is never jumped to does not begin a
+   block. A block with one successor is merged with it if the successor has no other predecessor. Unreachable blocks,
+   blocks without live statements (rule 3) and jumps whose targets are all the same are ignored.
+2. ptxas expands some instructions to several blocks before it fuses, which separates the statements before and after
+   them: `BREAKS` lists them. Every guarded instruction that is not arithmetic also separates them. Machine code of
+   ptxas 13.0 for sm_80 and sm_90 showed this, with each of 200 instructions between a multiplication and an addition.
+3. A register is live where its value may still reach a store or a branch. Statements that only compute dead values are
+   ignored, since ptxas removes them.
+4. ptxas unrolls loops first, unless `.pragma "nounroll"` is at their heads: the block that jumps back and the head may
+   become one block; if the loop is a single block, so may the blocks before and after it.
 """
 
 from __future__ import annotations

@@ -21,12 +21,12 @@ Register = tuple[str, int]
 
 
 class RegisterSets(Sequence[set[Register]]):
-    """Sets of some registers; each is made anew when it is looked up.
+    """A sequence of sets of registers, stored as bits; each lookup builds a new set.
 
     Parameters
     ----------
     registers : iterable of Register
-        All that a set can have.
+        All registers that a set can contain.
 
     Examples
     --------
@@ -160,7 +160,7 @@ def uses(one: Statement) -> Uses:
 
 
 def _results(one: Statement) -> int:
-    """How many operands stand first that are results, of what is no instruction of the table."""
+    """Count the leading operands that are results, for a statement that is not in the instruction table."""
     opcode = one.mnemonic.partition(".")[0]
     if opcode == "call":
         return int(bool(one.operands) and isinstance(one.operands[0], VectorOf))

@@ -20,27 +20,27 @@ from .starting import fitting_target
 
 @dataclass(frozen=True, kw_only=True)
 class EntryNeeds(Shown):
-    """What an entry needs.
+    """The resources that an entry needs.
 
     Attributes
     ----------
     name : str
     functions : tuple of str
-        What it may call.
+        Functions that it may call.
     shared : int
         Bytes of static shared memory.
     dynamic : bool
-        Whether it has dynamic shared memory, too.
+        Whether it also uses dynamic shared memory.
     local : int
-        Bytes of a thread's frame, the calls' not among them.
+        Bytes of a thread's frame, without the frames of the functions that it calls.
     parameters : int
         Bytes.
     registers : mapping of str to int
-        By class, as the text names them: ptxas uses fewer.
+        Number by class, as named in the text: ptxas uses fewer.
     instructions : mapping of str to int
-        How often each mnemonic stands in the text, in what may run.
+        How often each mnemonic occurs in the code that may run.
     problems : tuple of PtxError
-        Lines that are not simulated, or are refused when they are executed with some operands.
+        Lines that are not simulated, or that are refused at run time for some operands.
     """
 
     name: str

@@ -48,19 +48,19 @@ def load(path_or_text: str | bytes | os.PathLike[str], name: str = "") -> PtxMod
     Parameters
     ----------
     path_or_text : str, bytes or path
-        What has more than one line, or `.version`, is text; bytes are, too.
+        Bytes, and strings with several lines or with `.version`, are text.
     name : str, optional
-        What errors call a text; a file is called by its path.
+        The name of a text in error messages; a file has its path.
 
     Returns
     -------
     PtxModule
-        Bodies of functions are read when they are asked for.
+        Bodies of functions are parsed when they are needed.
 
     Raises
     ------
     PtxError
-        A file that cannot be read, or a text that is no PTX: with line and column.
+        A file that cannot be read, or text that is not valid PTX, with line and column.
 
     Examples
     --------

@@ -1,12 +1,12 @@
-"""C's formats, as a kernel's `printf` has them.
+"""The formats of C's `printf`, as kernels use them.
 
 The rules (CUDA Programming Guide, Formatted Output; ISO C 7.23.6.1):
 
-1. A conversion is `%[flags][width][.precision][h|hh|l|ll|z|t|j]type`. Types are those of C but n; what is none is
-   written as it stands.
-2. Arguments lie one behind the other, each at a multiple of its size: 8 bytes for floats, pointers and `l`, 4 for
+1. A conversion is `%[flags][width][.precision][h|hh|l|ll|z|t|j]type`. Types are those of C except `n`; anything
+   else is written unchanged.
+2. Arguments are stored one after the other, each aligned to its size: 8 bytes for floats, pointers and `l`, 4 for
    others.
-3. Numbers are written as C does where Python has another way: `%#o`, `%#x` of 0, `%a`, `%p`, a NaN with its sign.
+3. Numbers are written as in C where Python differs: `%#o`, `%#x` of 0, `%a`, `%p`, a NaN with its sign.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ class Conversion:
     Attributes
     ----------
     text : bytes
-        What stands before it.
+        The text before the conversion.
     flags : str
     width, precision : int, None or "*"
     length, type : str
-        The type is "" where none follows.
+        The type is "" if no conversion follows the text.
     """
 
     text: bytes
@@ -53,7 +53,7 @@ class Conversion:
 
 
 def conversions(text: bytes) -> Iterator[Conversion]:
-    """Take a format apart.
+    """Split a format into conversions.
 
     Examples
     --------
@@ -88,7 +88,7 @@ def written(x: Conversion, arguments: list[int], text: Callable[[int], bytes]) -
     arguments : list of int
         Bits of each.
     text : callable
-        From an address to what stands there, for `%s`.
+        Returns the string at an address, for `%s`.
 
     Examples
     --------
@@ -110,7 +110,7 @@ def written(x: Conversion, arguments: list[int], text: Callable[[int], bytes]) -
 
 
 def _value(x: Conversion, bits: int, flags: str, precision: int | None, text: Callable[[int], bytes]) -> bytes:
-    """Write what stands in a field: sign, prefix and digits."""
+    """Format a value without padding: sign, prefix and digits."""
     if x.type == "s":
         return text(bits)[: _MOST if precision is None else precision]
     if x.type == "c":
@@ -154,7 +154,7 @@ def _float(x: Conversion, bits: int, flags: str, precision: int | None) -> bytes
 
 
 def _hexadecimal(bits: int, precision: int | None, point: bool) -> str:
-    """Write as `%a` does: one digit before the point, which is 1 but for subnormals and zero."""
+    """Format like `%a`: the digit before the point is 1, or 0 for subnormals and zero."""
     exponent, fraction = bits >> 52, bits & ((1 << 52) - 1)
     lead, power = (1, exponent - 1023) if exponent else (0, -1022 if fraction else 0)
     if precision is not None and precision < 13:

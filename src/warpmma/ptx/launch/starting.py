@@ -85,7 +85,7 @@ class PreparedEntry:
         return float_sites(self.linked.program.steps)
 
     def check(self) -> None:
-        """Raise the error of the first line that is not simulated: anew, since problems are kept."""
+        """Raise the error of the first line that is not simulated: a copy, since problems are kept."""
         if problems := self.linked.problems:
             error = copy(problems[0]).with_traceback(None)
             if more := len(problems) - 1:
@@ -96,7 +96,7 @@ class PreparedEntry:
         self, grid: int | Sequence[int], block: int | Sequence[int], shared: int,
         cluster: int | Sequence[int] | None, cooperative: bool,
     ) -> Grid:  # fmt: skip
-        """Check the grid against the target, and what the entry says of it; return the grid with all shared memory."""
+        """Check the grid against the target and the entry's directives; return it with all shared memory."""
         plain = (*grid, block, shared) if type(grid) is tuple else (grid, block, shared)
         if cluster is not None or cooperative is not False or set(map(type, plain)) != {int}:
             return self._grid(grid, block, shared, cluster, cooperative)

@@ -2,11 +2,12 @@
 
 The rules:
 
-1. An operand of the text is taken for the one of the signature at its place; what is optional may be missing, and is
-   None. A carry is a register that no text names.
-2. Registers may be wider where the signature says so (`ld`, `st`, `cvt`): what is read is cut off, what is written is
-   extended, by its sign where its type has one. The row is then one of these registers (`widened`).
-3. `setp` with two destinations, and video instructions with bytes, halves and signs, are rows of their own.
+1. Operands are matched to the signature by position. An optional operand that is missing is None. The carry is a
+   register that the text does not name.
+2. Registers may be wider if the signature allows it (`ld`, `st`, `cvt`): a value that is read is truncated, a value
+   that is written is sign-extended if its type is signed, and zero-extended otherwise. The row is then one for these
+   registers (`widened`).
+3. `setp` with two destinations, and video instructions with bytes, halves and signs, have separate rows.
 """
 
 from __future__ import annotations
@@ -129,7 +130,7 @@ def _check_widths(names: Resolver, statement: Statement, x: Operand, found: Sequ
 
 
 def _items(names: Resolver, statement: Statement, spec: OperandSpec, x: Operand) -> Sequence[Operand]:
-    """Return the registers of an operand, which stands in braces, or must not."""
+    """Return the registers of an operand, after a check that its signature allows its braces."""
     sink = isinstance(x, Symbol) and x.name == "_"
     items = names.items(x)
     if isinstance(x, VectorOf) and (sums := [y for y in items if isinstance(y, Place)]):
@@ -162,7 +163,7 @@ def _fitted(
 
 @lru_cache(maxsize=1024)
 def widened(row: Operation, inputs: tuple[RegisterType, ...], outputs: tuple[RegisterType, ...]) -> Operation:
-    """Return an operation on wider registers: those that are read are cut off, those that are written extended."""
+    """Return an operation on wider registers: inputs are truncated, outputs are extended."""
     signed = row.output_types[0].startswith("s")
 
     def resizing(function: Callable[..., tuple[Array, ...]], *bits: Any) -> tuple[Array, ...]:
@@ -176,7 +177,7 @@ def widened(row: Operation, inputs: tuple[RegisterType, ...], outputs: tuple[Reg
 
 
 def _resized(bits: Any, kind: RegisterType, signed: bool) -> Any:
-    """Cut bits off, or extend them, to a class of registers."""
+    """Truncate or extend bits to a class of registers."""
     if not isinstance(bits, np.ndarray) or kind in ("pred", "imm"):
         return bits
     source = bits.view(f"i{bits.dtype.itemsize}") if signed else bits

@@ -96,12 +96,12 @@ class CallLowering:
         return frozenset(y for x in given if isinstance(x, VectorOf) for y in x.items)
 
     def _place(self, x: Operand) -> tuple[int, int] | None:
-        """Return where a `.param` variable of the caller lies, and its bytes; None for what is no such variable."""
+        """Return the offset and the bytes of a `.param` variable of the caller; None for any other operand."""
         key = (x.name, x.scope) if isinstance(x, Symbol) else None
         return (self._frame.offsets[key], self._frame.sizes[key]) if key in self._frame.offsets else None
 
     def _read(self, statement: Statement) -> tuple[Symbol, Sequence[Operand], Sequence[Operand], Symbol | None]:
-        """Take a call apart: `(results), function, (parameters), prototype`."""
+        """Split a call into `(results), function, (parameters), prototype`."""
         to = callee(statement)
         if to is None:
             raise self._names.fail(statement, "no function is named")

@@ -39,15 +39,15 @@ class Linked:
     ----------
     program : Program
     parameters : int
-        Bytes of them.
+        Bytes of the parameters.
     shared : SharedVariables
     reach : Reach
     problems : tuple of PtxError
-        What is not simulated.
+        Lines that are not simulated.
     conditional : tuple of PtxError
-        What is refused when it is executed, if its operands say what is not simulated.
+        Lines that are refused at run time if their operands ask for something that is not simulated.
     undecided : tuple of Site
-        Sums of which it is not known what ptxas fuses them with, if with anything.
+        Sums for which it is unknown whether ptxas fuses them, and with which product.
     """
 
     program: Program
@@ -60,12 +60,12 @@ class Linked:
 
     @cached_property
     def cooperates(self) -> bool:
-        """Whether blocks of the grid meet: a launch gives them a workspace, whose address follows the parameters."""
+        """Whether blocks of the grid synchronize: launches add a workspace, whose address follows the parameters."""
         return cooperates(self.program)
 
     @cached_property
     def launched(self) -> Program:
-        """The program as launches run it, which know where registers are read last: a check does not want to know."""
+        """The program as launches run it, with the last reads of registers, which a check does not need."""
         program = with_workspace(self.program, self.parameters) if self.cooperates else self.program
         return replace(program, lets_go=let_go(program))
 

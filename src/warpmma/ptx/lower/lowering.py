@@ -1,19 +1,20 @@
-"""From the body of a function to steps: basic blocks in their places, and what each statement becomes.
+"""Lower the body of a function to steps: place the basic blocks, and translate each statement.
 
 The rules:
 
-1. Blocks are placed by `flow`; a branch is added where the next one is not the one that follows in the text.
-2. Parameters of an entry are constants of the launch where they are read by name (`Argument`); where their address is
-   taken they lie in parameter memory. Parameters, results and `.local` variables of functions lie in frames: `ld.param`
-   and `st.param` of these are `ld.local` and `st.local`.
-3. What is not simulated is found in all of a body, before anything runs.
-4. A step stands at the innermost line that `.loc` names in the folder of the kernel's own file, or below it: what was
-   inlined from a compiler's headers, or a library, stands where the kernel's author called it.
-5. ptxas 13.0 leaves the guards of some instructions out (`UNGUARDED`): they are executed in all lanes, as on an H200.
-   Of 2,953 instructions of registers, each guarded, its machine code for sm_90 has these without; results of random
+1. `flow` determines the order of blocks; a branch is added where the next block is not the one that follows in the
+   text.
+2. Parameters of an entry that are read by name are constants of the launch (`Argument`); if their address is taken,
+   they are in parameter memory. Parameters, results and `.local` variables of functions are in frames: `ld.param` and
+   `st.param` of these become `ld.local` and `st.local`.
+3. Everything in a body that is not simulated is found before anything runs.
+4. The source line of a step is the innermost `.loc` line in the folder of the kernel's own file or its subfolders: code
+   inlined from a compiler's headers, or a library, is attributed to the line where the kernel's author called it.
+5. ptxas 13.0 omits the guards of some instructions (`UNGUARDED`): they are executed in all lanes, as on an H200. Of
+   2,953 guarded instructions on registers, these are unguarded in its machine code for sm_90; results of random
    programs on an H200 agree.
-6. What contraction puts beside a program is lowered as the program is, and is marked.
-7. Compilers make a register of two of which only one is wanted, `mov.b64 d, {a, u}`, with a u that nothing in the
+6. Statements that contraction adds for comparison are lowered like the program, and are marked.
+7. When only half of a packed register is needed, compilers emit `mov.b64 d, {a, u}` with a u that nothing in the
    function writes: its bits do not matter, and are 0.
 """
 
@@ -74,7 +75,7 @@ def lower(module: Module, function: Function, slots: Slots, places: Places, targ
     module : Module
     function : Function
     slots : Slots
-        Of the program; they get its registers.
+        Of the program; the registers of the function are added.
     places : Places
     target : str
         Of the device.
@@ -84,7 +85,7 @@ def lower(module: Module, function: Function, slots: Slots, places: Places, targ
     Raises
     ------
     PtxError
-        A branch to what is no label. What is not simulated is in the result.
+        A branch whose target is not a label. Lines that are not simulated are in the result.
     """
     return _Lowering(module, function, places, target, slots, FrameLayout(function, start)).run()
 
@@ -181,13 +182,13 @@ class _Lowering:
     # Statements
 
     def _check_flow(self, statement: Statement) -> None:
-        """Refuse what follows the opcode of a branch, call or return, but for `.uni`."""
+        """Refuse qualifiers of a branch, call or return, except `.uni`."""
         opcode = "brx.idx" if _opcode(statement) == "brx" else _opcode(statement)
         if statement.mnemonic not in (opcode, f"{opcode}.uni"):
             raise self._names.fail(statement, f"expected {opcode} or {opcode}.uni")
 
     def _statement(self, statement: Statement) -> Sequence[AnyStep]:
-        """Return the steps of a statement that is no branch."""
+        """Return the steps of a statement other than a branch."""
         opcode, guard = _opcode(statement), self._guard(statement)
         site = self._site(statement)
         if opcode == "call":
@@ -237,7 +238,7 @@ class _Lowering:
             raise self._names.fail(statement, f"got vectors of {counts} registers; expected {expected}")
 
     def _without_undefined(self, statement: Statement) -> Statement:
-        """Return a `mov` into which some registers go that somebody writes, and zeros for the others (rule 7)."""
+        """Return a packing `mov` with 0 for registers that are never written, if others are written (rule 7)."""
         given = statement.operands[1]
         if not isinstance(given, VectorOf):
             return statement

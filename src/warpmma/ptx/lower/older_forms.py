@@ -1,12 +1,12 @@
-"""Forms of older texts, written as what rows are for: the first thing done to a function that runs.
+"""Rewrite forms of older PTX versions as instructions of the table: the first pass over a function that runs.
 
 The rules (PTX ISA 9.1, of `vote`, `shfl`, `mad` and `.target`):
 
-1. Before PTX 6.4, and in texts for targets before sm_70, `vote` and `shfl` may stand without `.sync`; ptxas takes them
-   for later devices, too. They are the `.sync` ones of the lanes that run together at that place.
-2. Texts for sm_10 to sm_13: operations on f32 flush subnormals whether or not they say `.ftz`, and `mad.f32` is
+1. Before PTX 6.4, and in texts for targets before sm_70, `vote` and `shfl` may omit `.sync`; ptxas accepts them for
+   later devices, too. They are the `.sync` forms for the lanes that are converged at that point.
+2. Texts for sm_10 to sm_13: operations on f32 flush subnormals with or without `.ftz`, and `mad.f32` is
    `fma.rn.ftz.f32`, as it is on every device since sm_20.
-3. `map_f64_to_f32` of such texts makes f32 of f64, which nobody has measured: an f64 in one is an error.
+3. `map_f64_to_f32` of such texts maps f64 to f32, which has not been measured: an f64 in such a text is an error.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class _Modernising:
         """Rule 2."""
         if opcode == "mad":
             return replace(one, mnemonic="fma.rn.ftz.f32" if words == ["f32"] else one.mnemonic)
-        integers = opcode in ("cvt", "slct") and words[-1][0] in "bsu"  # no subnormal comes of these
+        integers = opcode in ("cvt", "slct") and words[-1][0] in "bsu"  # their integer has nothing to flush
         if opcode not in _FLUSHING or "ftz" in words or integers:
             return one
         first = next(i for i, word in enumerate(words) if word in _TYPES or word in _BEHIND_FTZ)

@@ -2,18 +2,19 @@
 
 The rules:
 
-1. A register is its class, which is its width: `mov.b32 %r, %f` is fine. An instruction of another width refuses it,
-   but for those that PTX lets take a wider one (`ld`, `st`, `cvt`).
-2. A number is a value of the operand's type. Integers keep their low bits. Floats written in decimal are f64, and
-   rounded to nearest where an f32 is wanted; `0f` and `0d` are bits, and values where the other one is wanted. As
-   ptxas, f32 and f64 take floats, integers take integers, bits take integers and floats of their own width, and other
-   floats take no number.
+1. Only the class of a register is checked, which is its width: `mov.b32 %r, %f` is legal. An instruction of another
+   width refuses it, except those for which PTX allows wider registers (`ld`, `st`, `cvt`).
+2. A number is a value of the operand's type. Integers keep their low bits. Decimal floats are f64, and are
+   rounded to nearest where an f32 is expected; `0f` and `0d` are bits, or values where the other type is expected. As
+   in ptxas, f32 and f64 accept floats, integers accept integers, bits accept integers and floats of their width, and
+   other float types do not accept numbers.
 3. The name of a variable is its address, in its state space; that of a function, its address. In the brackets of an
-   instruction that names no space it is the generic one. Without brackets it stands where the signature lets it.
-4. A register plus a number, outside of brackets, is an operand that ptxas takes, and PTX does not define: their sum in
-   the register's width. It is taken where an integer, or bits, of that width stand, and no float or predicate.
-5. A special register is read by `mov`, and by `cvt` between integers; `WARP_SZ` is 32. One of 128
-   bits is two of 64, low first.
+   instruction without a state space it is the generic address. It may be used without brackets if the signature allows
+   it.
+4. A register plus a number, outside of brackets, is an operand that ptxas accepts, and PTX does not define: their sum
+   in the register's width. It is accepted for an integer, or bits, of that width, not for a float or predicate.
+5. A special register is read by `mov`, and by `cvt` between integers; `WARP_SZ` is 32. A
+   register of 128 bits is two of 64, low first.
 """
 
 from __future__ import annotations
@@ -150,7 +151,7 @@ class Resolver:
         return [x]
 
     def is_vector(self, x: Operand) -> bool:
-        """Whether an operand stands in braces, or is a vector register."""
+        """Whether an operand is in braces, or is a vector register."""
         return isinstance(x, VectorOf) or (isinstance(x, Symbol) and len(self.items(x)) > 1 and not self._long(x))
 
     def _long(self, x: Symbol) -> bool:
@@ -159,7 +160,7 @@ class Resolver:
         return isinstance(found, RegisterRange) and found.type == "b128"
 
     def target(self, x: Operand, spec: OperandSpec, statement: Statement, *, inside: bool = False) -> Slot | None:
-        """Return where a result goes, which may stand inside braces; None for `_`."""
+        """Return the slot of a result, which may be inside braces; None for `_`."""
         if isinstance(x, Symbol) and x.name == "_":
             if spec.sink not in ("alone", "only", "element" if inside else "alone"):
                 raise self.fail(statement, "_ stands where a register is expected: its result cannot be discarded")
@@ -262,7 +263,7 @@ class Resolver:
         return None if known is None else known[0]
 
     def place(self, x: Operand, spec: OperandSpec, statement: Statement) -> StepOperand:
-        """Return the address that stands in brackets: of a register plus bytes, of a variable, or a number."""
+        """Return the address in brackets: a register plus bytes, a variable, or a number."""
         if isinstance(x, Place) and x.form != "sum":
             if x.more:
                 more = ", ".join(map(written, x.more))
@@ -323,7 +324,7 @@ def _misfit(x: Immediate, type_: str, kind: RegisterType) -> str:
 
 
 def _elements(found: RegisterRange) -> int:
-    """How many registers stand behind one name: two of 64 bits for 128."""
+    """Count the registers that one name refers to: 128 bits are two registers of 64."""
     return 2 if found.type == "b128" and found.vector == 1 else found.vector
 
 

@@ -7,7 +7,7 @@ list      = (".branchtargets" | ".calltargets") name {"," name} ";"
           | ".callprototype" ["(" parameter ")"] "_" "(" parameters ")" {directive} ";"
 directive = ".loc" file line [column] ["," "function_name" name ["+" integer] "," "inlined_at" file line column]
           | ".pragma" string {"," string} ";"
-opcode    = name {"." qualifier}      (blanks may stand before a point)
+opcode    = name {"." qualifier}      (blanks are allowed before a point)
 """
 
 from __future__ import annotations

@@ -2,13 +2,14 @@
 
 The rules (PTX ISA 9.1, 11.4 to 11.6; what ptxas 13.0 takes):
 
-1. A directive belongs to entries, or to functions and prototypes, and stands behind the parameters. Others than those
-   of `_KNOWN` are errors.
+1. A directive belongs to entries, or to functions and prototypes, and follows the parameters. Directives that are
+   not in `_KNOWN` are errors.
 2. `reqntid` and `maxntid` bound a launch. The directives of clusters say how many blocks a cluster has; here a block is
    a cluster of its own, so an entry with any other size is refused (`cluster_problem`). A size of 1 is legal and sets
-   `%is_explicit_cluster`; one of 0 has no effect (`python -m lab.record.clusters`).
+   `%is_explicit_cluster`; a size of 0 has no effect (`python -m lab.record.clusters`).
 3. All other directives are ignored on purpose: they tell ptxas how many registers to use, or what a call preserves, and
-   change no bits. So are strings of `.pragma`, except those of a loop, and attributes of variables and functions.
+   do not change results. Strings of `.pragma`, except those of a loop, and attributes of variables and functions are
+   ignored, too.
 """
 
 from __future__ import annotations
