@@ -24,22 +24,14 @@ QUOTED = {"docs/evidence.md": 3}
 """Phrases in assumptions of `evidence`, which the page quotes from the package."""
 
 OPEN = {
-    "_arguments": 1,
-    "_lazy": 1,
-    "_tracebacks": 1,
-    "analysis": 7,
-    "arithmetic": 5,
     "cuda": 1,
-    "formats": 1,
-    "isa": 44,
+    "isa": 6,
     "kernel": 6,
-    "layouts": 2,
     "machine": 103,
     "operations": 58,
     "ptx": 45,
-    "scaling": 1,
-    "sparsity": 2,
-    "testing": 9,
+    "sparsity": 1,
+    "testing": 2,
     "torch": 2,
     "triton": 3,
 }
