@@ -14,7 +14,7 @@ def is_integer(value: object) -> TypeGuard[int]:
     """Whether a value is an integer, of Python or NumPy: no bool, and no span of time, which NumPy counts as one."""
     if isinstance(value, int):
         return not isinstance(value, bool)
-    numpy = sys.modules.get("numpy")  # whoever has an integer of NumPy has loaded it
+    numpy = sys.modules.get("numpy")  # a NumPy integer implies that NumPy is loaded
     return numpy is not None and isinstance(value, numpy.integer) and not isinstance(value, numpy.timedelta64)
 
 

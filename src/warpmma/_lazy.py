@@ -58,7 +58,7 @@ def on_demand(
 
 
 class _Later:
-    """Stands for a module. What was asked for once is an attribute, found as fast as in a module."""
+    """A proxy for a module. A name becomes an attribute on first access: later look-ups are as fast as in a module."""
 
     def __init__(self, name: str, package: str | None) -> None:
         self.__name__, self.__package__ = name, package

@@ -98,12 +98,12 @@ class Progressing:
             raise OperandError(f"progress is {shown(progress)}; expected a function of two integers, True or None")
 
     def __call__(self, done: int, total: int) -> None:
-        """Tell how many pieces are done."""
+        """Report how many pieces are done."""
         if self._call is not None:
             self._call(done, total)
 
     def begin(self, total: int) -> None:
-        """Tell a bar how many pieces there are, before the first is done."""
+        """Pass the total number of pieces to a bar, before the first is done."""
         if self._bar is not None:
             self._bar(0, total)
 

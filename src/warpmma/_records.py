@@ -9,7 +9,7 @@ from . import _views
 
 
 class Shown:
-    """What draws itself in a notebook."""
+    """A record that renders itself in a notebook."""
 
     __slots__ = ()
 

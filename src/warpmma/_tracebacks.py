@@ -14,7 +14,7 @@ _OURS = str(Path(__file__).parent) + os.sep
 def end_outside(error: BaseException, *others: str) -> None:
     """Cut off the frames of this package that an exception's traceback ends with, unless all are the package's.
 
-    The message is for the caller, who has no use for frames inside the package. Folders in `others`, which stand in
+    The message is for the caller, who does not need frames inside the package. Folders in `others`, whose frames lie in
     between, count as the package's.
     """
     last: TracebackType | None = None

@@ -45,7 +45,7 @@ class _Term(NamedTuple):
 
 
 class _Sum(NamedTuple):
-    """What is known of a sum: an error and a magnitude that it cannot exceed, and a power of two that divides it.
+    """Bounds of a sum: its maximum error, its maximum magnitude, and a power of two that divides it.
 
     Attributes
     ----------

@@ -38,7 +38,7 @@ _MOST_TARGETS = 1 << 10
 
 
 class _Options(TypedDict, total=False):
-    """What `explain` takes beside the instruction, operands and an element's place."""
+    """Parameters of `explain` other than the instruction, operands and an element's place."""
 
     float32: Float32 | None
     target: str | None
@@ -93,7 +93,7 @@ def explain(
     scale_a: npt.ArrayLike | None = None, scale_b: npt.ArrayLike | None = None,
     split_k: int | Sequence[int] = 1, promote_every: int | None = None, epilogue: str | None = None,
 ) -> Explanation:  # fmt: skip
-    """Tell how one element of D comes about, step by step, exactly.
+    """Explain how one element of D is computed, step by step, exactly.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def explain(
         Of the element of D.
     instruction : str, Instruction or WarpgroupInstruction, optional
         Of `mma` or `wgmma`, also as words such as "m16n8k16 f16", which name the plainest instruction that has them. It
-        can stand before `a`, too. By default what `matmul` takes.
+        may also precede `a`. Default: the instruction that `matmul` uses.
     float32 : {"ieee", "tf32", "tf32-truncated"}, optional
         How float32 is multiplied, as for `matmul`.
     target : str

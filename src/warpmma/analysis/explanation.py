@@ -209,12 +209,12 @@ class ChainLink(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class Parting(Shown):
-    """The first step in which two targets part.
+    """The first step in which two targets differ.
 
     Attributes
     ----------
     link, step : int
-        Of the first explanation: which link, and which of its steps.
+        Indices into the first explanation: the link, and the step in it.
     reason : str
         One sentence: other products in a step, more bits kept, another rounding.
     """
@@ -238,7 +238,7 @@ class Explanation(Record):
         Codes that were multiplied, as many of each: of a sparse A what is stored, and what it meets of B. Where the
         matrices end before an instruction does, the last are padding, +0.
     positions : tuple of int
-        Which column of A, and row of B, each stands at: 0, 1, 2, ... except for a sparse A. Padding follows.
+        The column of A, and row of B, of each: 0, 1, 2, ... except for a sparse A. Padding follows.
     scale_a, scale_b : tuple of int
         Codes of the block scales of the row and the column; empty without.
     c : int

@@ -12,8 +12,8 @@ Specification
    are float64s, so nothing is rounded, whichever library multiplies.
 4. Products of digits s and t are added to digit s + t, and then carries are passed upward, so that all digits but the
    highest lie in 0 to 2^21 - 1. Between two passes, digits hold at most 2^8 such products and stay below 2^62.
-5. A number is converted to float64 by its 63 highest bits and a sticky bit for what is below them. `to_odd` keeps 53
-   bits, the last of which is set where anything was cut off: it compares with a power of two as the
+5. A number is converted to float64 from its 63 highest bits and a sticky bit for the bits below them. `to_odd` keeps
+   53 bits and sets the last one if any discarded bit was nonzero: the result compares with a power of two as the
    number itself does. `nearest` is rounded once to nearest even.
 """
 

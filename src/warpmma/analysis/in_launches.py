@@ -42,7 +42,7 @@ def explain_launch(
     occurrence: int | None = None, lane: int | None = None, register: int = 0, index: int = 0, row: int | None = None,
     column: int | None = None, matrix: int = 0, against: str | None = None, chain: bool = False,
 ) -> Explanation:  # fmt: skip
-    """Tell how one element of the result of an `mma` in a kernel came about.
+    """Explain how one element of the result of an `mma` in a kernel was computed.
 
     Parameters
     ----------

@@ -160,7 +160,7 @@ class _Tile:
 
     @cached_property
     def _steps(self) -> list[Any]:
-        """Which values of k of an instruction each step takes; of a sparse A where its stored elements may stand."""
+        """List the values of k of an instruction that each step uses; for a sparse A, the possible stored places."""
         chain, unit = self.product.chain, self.product.chain.recipe.unit
         if isinstance(unit, GroupedDotAdd):
             return [np.arange(chain.instruction.k)]
@@ -204,7 +204,7 @@ class _Tile:
         of_a, of_b = (x.take(where, axis=axis) for x, axis in zip(self._nominals, (1, 0), strict=True))
         packed = self.product.chain.packed
         apart = unit.group * packed if isinstance(unit, GroupedDotAdd) else 1
-        if apart > 1:  # the nominal exponent of a group is one of its members', of which not all are zero
+        if apart > 1:  # a group's nominal exponent is that of one of its members, and at least one member is nonzero
             of_a = of_a.reshape(len(of_a), -1, apart).max(axis=2)
             of_b = of_b.reshape(-1, apart, of_b.shape[-1]).max(axis=1)
         largest = np.full(total.reach.shape, unit.floor, np.int16)

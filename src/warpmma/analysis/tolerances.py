@@ -1,4 +1,4 @@
-"""Which outputs a tolerance accepts, right ones and those of faulty kernels, and which tolerance to use.
+"""Which outputs a tolerance accepts, correct and faulty ones, and which tolerance to use.
 
 1. An output passes rtol and atol if |output - expected| <= atol + rtol |expected| for every element: the rule of
    `numpy.allclose` and of `torch.testing.assert_close`. Expected are the exact results, rounded to float64; elements
@@ -99,16 +99,16 @@ class Tolerance(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class Advice(Record):
-    """What `ErrorReport.advise` found.
+    """The result of `ErrorReport.advise`.
 
     Attributes
     ----------
     product : str
-        Of which product the faults are.
+        The product that contains the faults.
     rtol, atol : float, optional
-        What was asked about.
+        The tolerances to judge.
     judged : tuple of Judged
-        Right outputs, then those with a fault.
+        Correct outputs, then those with a fault.
     recommended : Tolerance
     largest, least : float
         The largest and the least expected magnitude.

@@ -44,7 +44,7 @@ class Number(Shown):
 
 
 class Facts(Record):
-    """What follows for every format from its width and the type of its matrices."""
+    """Properties of every format that follow from its width and the type of its matrices."""
 
     name: str
     dtype_name: str
@@ -68,7 +68,7 @@ class Facts(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class FloatFacts(Facts):
-    """What a floating-point format is.
+    """Definition of a floating-point format.
 
     Attributes
     ----------
@@ -199,7 +199,7 @@ class FloatFacts(Facts):
 
 @dataclass(frozen=True, kw_only=True)
 class IntegerFacts(Facts):
-    """What an integer format is; two's complement where signed.
+    """Definition of an integer format; two's complement if signed.
 
     Attributes
     ----------
@@ -276,7 +276,7 @@ def _one_code(fmt: Facts, code: Any) -> int:
     """Return a code as Python's integer, with which NumPy's does not mix."""
     if type(code) is int and 0 <= code <= fmt.mask:  # as it mostly is
         return code
-    numpy = sys.modules.get("numpy")  # whoever has an array has loaded it
+    numpy = sys.modules.get("numpy")  # a NumPy array implies that NumPy is loaded
     if numpy is not None and isinstance(code, numpy.ndarray) and not code.ndim:
         code = code[()]
     if not is_integer(code):

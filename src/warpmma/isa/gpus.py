@@ -124,7 +124,7 @@ _FEW = 4  # names that a message lists
 
 
 def unknown(target: object, known: Collection[str]) -> str:
-    """Say of what is no known target which one it may mean.
+    """Write the message for an unknown target, with the known target that it probably means.
 
     Examples
     --------
@@ -142,7 +142,7 @@ def unknown(target: object, known: Collection[str]) -> str:
 
 
 def _explained(target: str, known: Collection[str]) -> str:
-    """Say what comes between the quoted name and the list of those known."""
+    """Format the text between the quoted name and the list of known targets."""
     if spelled := _spelled(target, known):
         return f"; did you mean {spelled!r}?"
     if meaning := _named(target) or _too_old(target):
@@ -179,12 +179,12 @@ def _words(text: str) -> tuple[str, ...]:
 
 
 def _within(part: tuple[str, ...], whole: tuple[str, ...]) -> bool:
-    """Whether words stand in others, one after the other."""
+    """Whether the words of `part` occur in `whole`, consecutively."""
     return any(whole[i : i + len(part)] == part for i in range(len(whole) - len(part) + 1))
 
 
 def _named(text: str) -> str | None:
-    """Say which target a GPU's name is: the longest name in the text, or few names that have the text in them."""
+    """Find the target of a GPU's name: the longest name in the text, or a few names that contain the text."""
     words = _words(text)
     if not words:
         return None

@@ -80,11 +80,11 @@ def elements(fmt: FloatFormat, blocks: Array, divisors: Float64) -> Array:
 
     Notes
     -----
-    A quotient is rounded to float32 by way of float64, see `_float32`; that of a power of two is exact.
-    What the machine may flush to zero there is below 2**-126, far below half of any element. Then the lower half of the
-    code goes: if it is not zero, the last bit of the upper half is set. Every midpoint of two elements has at most 5
-    significant bits, the upper half 8: a number that is not a midpoint does not become one, and stays on its side. So a
-    table of 65,536 elements has the rounded elements.
+    A quotient is rounded to float32 through float64, see `_float32`; that of a power of two is exact.
+    Values that the machine may flush to zero are below 2**-126, far below half of any element. Then the lower half of
+    the code is dropped: if it is not zero, the last bit of the upper half is set. Every midpoint of two elements has at
+    most 5 significant bits, the upper half 8: a number that is not a midpoint does not become one, and stays on its
+    side. So a table of 65,536 elements has the rounded elements.
     """
     table, codes = _rounded(fmt), np.empty(blocks.shape, fmt.code_dtype)
     for some, side in _parts(blocks):

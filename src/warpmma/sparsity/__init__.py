@@ -2,7 +2,7 @@
 
 A row of a sparse A is cut into groups of four *places*, and two places of each are stored. A place is one
 element of 8 or 16 bits, a pair of 4-bit elements, or half a tf32 element. A 2-bit index names a place; two
-make a group's *nibble* of metadata, `i0 | i1 << 2`: the first stored place stands at i0, the second at i1.
+make a group's *nibble* of metadata, `i0 | i1 << 2`: i0 is the first stored place, i1 the second.
 
 The metadata register is a fragment layout like any other: its elements are a lane's nibbles, e0 e1 e2, its
 rows those of A, its columns the groups of a row, and the selector names one of several matrices. The law:

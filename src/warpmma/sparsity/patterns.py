@@ -165,6 +165,6 @@ def said(nibble: int) -> str:
 
 
 def legal_are(codes: Codes, by_rule: bool) -> str:
-    """Say which nibbles are legal, and why."""
+    """Describe which nibbles are legal, and why."""
     rule = f"PTX: {RULE[codes]}" if by_rule else "as asked"
     return f"legal are {', '.join(map(hex, sorted(codes)))} ({rule})"

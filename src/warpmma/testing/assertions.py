@@ -49,8 +49,8 @@ def assert_same_bits(
     limit : int
         How many differing elements to list.
     tile : int or sequence of int, optional
-        Elements that one block of the grid writes, along the last axes, such as `(64, 64)`: the report says of which
-        tiles elements differ, by `program_id` along each axis and by number, row by row.
+        Elements that one block of the grid writes, along the last axes, such as `(64, 64)`: the report lists the tiles
+        with differing elements, by `program_id` along each axis and by number, row by row.
     nan : {"bits", "any"}
         Whether NaN of different sign and payload differ, or all of them are alike. Zeros of different sign differ.
     inputs : dict, optional
@@ -214,7 +214,7 @@ def _explained(
     actual: npt.ArrayLike, expected: npt.ArrayLike, record: Instruction | None, operand: Operand,
     inputs: Mapping[str, Any] | None,
 ) -> str:  # fmt: skip
-    """Say which mistake explains the difference; nothing if unasked and without a match."""
+    """Name the mistake that explains the difference; nothing if not requested or without a match."""
     from .guessing import guess, guess_fragment, target_of  # only differences need them
 
     x, y = as_array(actual, "actual"), as_array(expected, "expected")

@@ -26,9 +26,9 @@ class RegisterPlace:
 class Compared:
     """Two arrays, by element.
 
-    `bits` are what is compared bit for bit: the codes, with their padding where they come in registers. `tile` is the
-    shape of an operand's matrix, of which larger ones have several. `locate` takes indices into `bits` to indices into
-    the matrix, of this shape and with these axes, and to places in registers.
+    `bits` are compared bit for bit: the codes, with their padding if they are in registers. `tile` is the shape of an
+    operand's matrix; larger arrays contain several tiles. `locate` maps indices into `bits` to indices into the
+    matrix, of this shape and with these axes, and to places in registers.
     """
 
     reads: tuple[Reader, Reader]

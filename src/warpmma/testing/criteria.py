@@ -43,7 +43,7 @@ class Rule(Protocol):
         """Return columns of the report's table, of wrong elements, each with its head."""
 
     def extent(self, found: Compared, at: Indices, index: Indices) -> list[str]:
-        """Say how large the differences are; `index` is where elements are for users."""
+        """Describe the size of the differences; `index` is the place of the elements shown to users."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class SameBits:
         return [*bits, _steps(found.reads[0], found.orders(at))]
 
     def extent(self, found: Compared, at: Indices, index: Indices) -> list[str]:
-        """Say how large the differences are."""
+        """Describe the size of the differences."""
         (x, nan_x), (y, nan_y) = found.orders(at)
         nan = nan_x | nan_y
         apart = np.where(nan, 0, distance(x, y))

@@ -36,7 +36,7 @@ _CHANCE = 0.01  # that so many random elements are in one tile: above it a tile 
 
 
 def describe_places(found: Compared, index: Indices, place: RegisterPlace | None, tile: tuple[int, ...]) -> list[str]:
-    """Say where elements are: `index` into the matrices, and in registers."""
+    """Describe the places of elements: `index` into the matrices, and in registers."""
     lines = _in_operand(found, index, place) if place else _in_array(found, index)
     if tile:
         lines += _in_tiles(index, found.shape, tile)
@@ -224,7 +224,7 @@ def _ranges(values: Array) -> str:
 
 
 def _threads(lanes: Array) -> str:
-    """Say in PTX's words which lanes these are, where they are whole groups or the same threads of groups."""
+    """Name the lanes in PTX's terms, if they are whole groups or the same threads of groups."""
     groups, threads = np.unique(lanes >> 2), np.unique(lanes & 3)
     words = []
     if len(groups) * len(threads) == len(lanes):
@@ -245,7 +245,7 @@ class View:
 
 
 def describe_difference(actual: npt.ArrayLike, expected: npt.ArrayLike, rule: Rule, view: View) -> str:
-    """Say how two arrays differ; nothing if no element is wrong."""
+    """Describe how two arrays differ; nothing if no element is wrong."""
     names, record = view.names, view.record
     x, y = (as_array(z, name) for z, name in zip((actual, expected), names, strict=True))
     others: list[tuple[str, Any, Any]] = [("shapes", x.shape, y.shape)] if x.shape != y.shape else []

@@ -62,7 +62,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """Say how many kernels were launched in this process."""
+    """Report the number of kernels launched in this process."""
     if _TRITON in config.stash:
         terminalreporter.write_line(f"warpmma: {config.stash[_TRITON]!r}")
 
@@ -157,7 +157,7 @@ def _named(mark: str, arguments: Sequence[Any]) -> list[str]:
 
 
 def _lacking(target: str, mnemonics: Sequence[str]) -> str:
-    """Say which instruction a target lacks; nothing if it has them all."""
+    """Name an instruction that a target lacks; nothing if it has them all."""
     from ..isa import check_known, parse_any
 
     check_known(target)

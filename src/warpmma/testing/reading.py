@@ -77,7 +77,7 @@ def reader_of(dtype: np.dtype[Any]) -> Reader:
         return _wide_integers(dtype)
     known: Any = None
     if dtype.kind in "Vf" and not dtype.names and dtype.itemsize <= 2:
-        import ml_dtypes  # whoever has such a dtype has imported it
+        import ml_dtypes  # an array of such a dtype implies that it is imported
 
         for info in (ml_dtypes.finfo, ml_dtypes.iinfo):
             try:

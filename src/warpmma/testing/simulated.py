@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class CudaOptions(TypedDict, total=False):
-    """What CUDA C++ is compiled with, as of `warpmma.cuda.load`."""
+    """Compiler options for CUDA C++, as for `warpmma.cuda.load`."""
 
     options: Sequence[str]
     names: Sequence[str]
@@ -35,7 +35,7 @@ class CudaOptions(TypedDict, total=False):
 
 
 class PtxOptions(TypedDict, total=False):
-    """What launches of PTX take beyond those of kernels in Python."""
+    """Options that launches of PTX have in addition to those of kernels in Python."""
 
     contract: str
     resident: int | None

@@ -18,9 +18,9 @@ payloads, neighbours of 1 and powers of two that make ties. `kind` narrows them:
 "special"
     Zeros, ones, the least and the largest numbers, infinities and NaN; of integers the ends.
 
-A large matrix is made of a few codes and of random ones, in a block outside of which it is +0, and of some elements
-that are chosen one by one: NaN and infinities are mostly among these, or every sum would be NaN. So a failing example
-shrinks to few elements, the rest +0; those of a small matrix shrink to small numbers too.
+A large matrix contains a few codes and random ones in a block, +0 outside the block, and some elements that are chosen
+one by one. NaN and infinities are mostly among the latter, because otherwise every sum would be NaN. So a failing
+example shrinks to few elements, with +0 elsewhere; the elements of a small matrix shrink to small numbers too.
 """
 
 from __future__ import annotations

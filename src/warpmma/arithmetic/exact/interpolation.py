@@ -3,7 +3,7 @@
 Specification
 -------------
 1. Squarer. x has B bits after the point: x = b_1 2^-1 + ... + b_B 2^-B. Its square is the sum of the partial products
-   b_i 2^-2i and, of i < j, b_i b_j 2^-(i + j - 1). Those of a weight below 2^-15 are not there; q(x) is the sum of the
+   b_i 2^-2i and, of i < j, b_i b_j 2^-(i + j - 1). Those of a weight below 2^-15 are omitted; q(x) is the sum of the
    others, in units of 2^-15.
 2. Sum. The upper bits of a position choose a segment, whose row of the table is (C0, C1, C2); its lower B bits are x,
    as an integer. With the table's shifts s0 and s1, constant K and point p,

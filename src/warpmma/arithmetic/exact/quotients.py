@@ -249,10 +249,10 @@ def _with_nan(fmt: FloatFormat, result: Array, codes: Array, magnitude: UInt) ->
 
 
 def _unpacked(fmt: FloatFormat, size: UInt) -> tuple[UInt, Int]:
-    """Significand by rule 7, and the exponent of its leading bit; of zero, infinity and NaN something.
+    """Significand by rule 7, and the exponent of its leading bit; arbitrary for zero, infinity and NaN.
 
-    Float64 has the bits of an integer below 2^53 with the leading one at its place: the conversion is exact, and none
-    but normal numbers and 0 come of it, whatever the processor does with others.
+    Float64 holds an integer below 2^53 exactly and normalises its leading one. The conversion yields only normal
+    numbers and 0, so it does not depend on how the processor treats other values.
     """
     bits = _U(fmt.fraction_bits)
     field = np.maximum(size >> bits, _U(1))

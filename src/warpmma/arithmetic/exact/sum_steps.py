@@ -24,13 +24,13 @@ class Addend(Record):
     source : {"product", "group", "chain", "accumulator", "C"}
         A product; a group of products, summed exactly; a chain's result; the rounded result of the step before; C.
     products : tuple of int
-        Which values of k stand in it, counted in the instruction: of a product one, of C none.
+        The values of k that it contains, counted within the instruction: one for a product, none for C.
     number : Number
         Its value, exact and not normalised.
     nominal : int, optional
         Its nominal exponent (rules 2, 3 and 13); None where nothing is aligned.
     kept : Number
-        What truncation leaves of it; `number` itself where nothing is truncated.
+        Its value after truncation; `number` itself if nothing is truncated.
     """
 
     source: str
@@ -107,7 +107,7 @@ class SumStep(Record):
 
     @property
     def rounded_off(self) -> Fraction | None:
-        """What rounding took: the sum less the result; None where either is not finite."""
+        """The rounding error: the sum minus the result; None if either is not finite."""
         total, value = as_fraction(self.sum), self.value
         return None if total is None or value is None else total - value
 

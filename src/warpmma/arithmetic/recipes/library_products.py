@@ -89,7 +89,7 @@ def library_sums(a_type: str, b_type: str, target: str) -> LibrarySums | None:
 
 
 def library_note(instruction: object, target: str) -> str:
-    """Say what libraries use in place of a dense `mma`; nothing where that is the `mma`, or measured to have its bits.
+    """Name what libraries use instead of a dense `mma`; empty if they use the `mma`, or measured bits are equal.
 
     Examples
     --------

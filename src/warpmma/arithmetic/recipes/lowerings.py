@@ -85,7 +85,7 @@ _FP4 = GroupedDotAdd(group=16, fraction_bits=35, floor=-139, result_bits=23, rou
 
 @dataclass(frozen=True, kw_only=True)
 class Lowering(Scope):
-    """What the instructions of a group become on some generations.
+    """The machine instructions that a group is compiled to on some generations.
 
     Attributes
     ----------
@@ -94,8 +94,8 @@ class Lowering(Scope):
     machine : str
         What ptxas emits, in the words of its machine code; `{sp}` is replaced by the suffix of a sparse instruction.
     arithmetic : Core or Unit
-        A core yields a fused dot-add for the types at hand. Of the other units, rounding, saturation and bit operation
-        are the instruction's own.
+        A core yields a fused dot-add for the instruction's types. The other units use the rounding, saturation and bit
+        operation of the instruction.
     convert, order, accumulate
         As in `Recipe`.
     """
@@ -159,7 +159,7 @@ LOWERINGS: tuple[Lowering, ...] = (
     Lowering(group="wgmma int8", places=("Hopper",), machine="IGMMA", arithmetic=IntegerSum(saturate=False)),
     Lowering(group="wgmma b1", places=("Hopper",), machine="BGMMA", arithmetic=Popcount(operation="and")),
 )  # fmt: skip
-"""What each group of instructions becomes on each generation."""
+"""The lowering of each group of instructions on each generation."""
 
 
 def _generations(record: AnyInstruction) -> tuple[str, ...]:

@@ -29,7 +29,7 @@ from ...errors import TableError, UnsupportedError
 from ...isa import AnyInstruction, Instruction, WarpgroupInstruction, instructions, parse_any, warpgroup_instructions
 
 WARPGROUPS = "wgmma "
-"""What the names of groups of `wgmma` begin with."""
+"""Prefix of the names of `wgmma` groups."""
 
 # What the types of A and B are; e4m3 and e5m2 have a path of their own where no narrower type is with them.
 _TYPES: Mapping[str, str] = MappingProxyType({
@@ -68,7 +68,7 @@ def group_of(record: AnyInstruction) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Scope(Shown):
-    """What a row of a table speaks of.
+    """The instructions and places that a row of a table covers.
 
     Attributes
     ----------
@@ -119,7 +119,7 @@ Row = TypeVar("Row", bound=Scope)
 
 
 class ScopedTable(Generic[Row]):
-    """Rows exactly one of which answers.
+    """A table of rows in which exactly one row applies to each instruction and place.
 
     Parameters
     ----------
@@ -127,12 +127,12 @@ class ScopedTable(Generic[Row]):
         For messages.
     rows : iterable of Scope
     places : callable
-        From an instruction to the places where it is legal and an answer is due.
+        Maps an instruction to the places where it is legal and a row must apply.
 
     Raises
     ------
     TableError
-        Two rows that meet and are not nested, or stand in the wrong order.
+        Two rows overlap without being nested, or are in the wrong order.
     """
 
     def __init__(self, name: str, rows: Iterable[Row], places: Callable[[AnyInstruction], tuple[str, ...]]) -> None:

@@ -167,7 +167,7 @@ class Recipe(Shown):
 
 
 def steps(order: str, products: int, k: int) -> Sequence[Sequence[int]]:
-    """Which products each step of a fused dot-add takes.
+    """Assign products to the steps of a fused dot-add.
 
     Examples
     --------

@@ -96,7 +96,7 @@ FormT = TypeVar("FormT", bound=InstructionForm[Any])
 
 
 class InstructionTable(Generic[FormT, InstructionT]):
-    """Forms that stand beside each other, and the records that were made of them so far.
+    """Instruction forms that do not overlap, and a cache of the records made from them.
 
     Parameters
     ----------

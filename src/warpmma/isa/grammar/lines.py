@@ -2,13 +2,13 @@
 
 The rules:
 
-1.  A spelling is a head and then slots. The head is what stands before the first blank, or the opcode alone; it comes
-    first and as it is written, as ptxas wants it (`mul.wide`, `cp.async`). A slot is a qualifier, `<>` around
-    alternatives (which may be several words), `{}` around what may be left out, `[]` around what may be left out and
-    changes no bit that is computed: speed, or which threads it orders.
-2.  After the head qualifiers come in any order. But types keep theirs among each other, as those of a result and an
-    operand do, and so do state spaces, as the two of `cp.async`. ptxas reads the same.
-3.  A mnemonic is printed in the order of the spelling, which is that of PTX's grammar.
+1.  A spelling is a head followed by slots. The head is the text before the first blank, or the opcode alone. It comes
+    first and exactly as written, as ptxas requires (`mul.wide`, `cp.async`). A slot is a qualifier, `<>` around
+    alternatives (which may be several words), `{}` around an optional part, or `[]` around an optional part that
+    changes no computed bit: it affects speed, or which threads are ordered.
+2.  Qualifiers after the head may be in any order. But types keep their relative order, such as those of a result and
+    an operand, and so do state spaces, such as the two of `cp.async`. ptxas accepts the same.
+3.  A mnemonic is printed in the order of the spelling, which is the order of PTX's grammar.
 """
 
 from __future__ import annotations
@@ -91,12 +91,12 @@ class Line(Shown):
 
     @property
     def heads(self) -> tuple[Words, ...]:
-        """What mnemonics begin with."""
+        """Head of the mnemonics."""
         return self._read[0]
 
     @property
     def slots(self) -> tuple[SpellingSlot, ...]:
-        """What comes after the head."""
+        """Slots after the head."""
         return self._read[1]
 
     @cached_property
@@ -154,7 +154,7 @@ def kept_words(words: Words) -> list[list[str]]:
 
 
 def left_words(words: Words, taken: Words) -> Words | None:
-    """Words but for some of them; None if those are not among them."""
+    """Return `words` without those of `taken`; None if one of `taken` is missing."""
     for word in taken:
         if word not in words:
             return None
@@ -164,7 +164,7 @@ def left_words(words: Words, taken: Words) -> Words | None:
 
 
 def _readings(slots: tuple[SpellingSlot, ...], words: Words) -> Iterator[Words]:
-    """Fill slots with words, all of them: what stands there, in the order of the slots."""
+    """Yield each way to assign all words to slots: the words in the order of the slots."""
     if not slots:
         if not words:
             yield ()

@@ -1,11 +1,12 @@
 """Mnemonics, read and printed from one description: the slots of their qualifiers, in the order of PTX's grammar.
 
-1. A mnemonic is an opcode, then qualifiers. What a slot's fields hold is spelled as qualifiers, slot after slot.
-2. It is read with its qualifiers in any order: each says by itself which slot it belongs to. Those of one slot stand in
-   the order of its fields.
+1. A mnemonic is an opcode, then qualifiers. The values of a slot's fields are spelled as qualifiers, slot by slot.
+2. The parser accepts qualifiers in any order: each qualifier alone determines its slot. The qualifiers of one slot are
+   in the order of its fields.
 3. A slot that `needs` something has a qualifier for each of its fields, or one for all of them. A fixed qualifier
-   stands once; where it has a partner, if and only if that stands. Any other slot has one qualifier at the most.
-4. What a qualifier can be follows from the rows of the table: the vocabulary is whatever they spell.
+   occurs once; if it has a partner, it occurs if and only if the partner does. Any other slot has one qualifier at
+   most.
+4. The rows of the table determine the legal qualifiers: the vocabulary is the set of words that they spell.
 """
 
 from __future__ import annotations
@@ -108,7 +109,7 @@ class MnemonicSlot:
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
-        """What its qualifiers look like."""
+        """Pattern of its qualifiers."""
         value = r"([1-9]\d{0,3})" if self.holds is int else "(.+)"
         return re.compile(re.escape(self.spelling).replace(r"\{\}", value))
 
@@ -131,7 +132,7 @@ class MnemonicSlot:
 
 @dataclass(frozen=True, kw_only=True)
 class Refusal:
-    """What can be read, and why it is refused.
+    """A combination that parses but is refused, with the reason.
 
     Attributes
     ----------
@@ -157,14 +158,14 @@ class Grammar(Record, Generic[RowT]):
     Attributes
     ----------
     opcode : str
-        How they begin: what stands there whatever the order of the rest.
+        The fixed beginning of every mnemonic, before the qualifiers that may be in any order.
     slots : tuple of MnemonicSlot
         In the order in which they are printed.
     rows : tuple of MnemonicRow
     weights : mapping of str to int
         How much a field weighs when the nearest legal mnemonic is looked for, where that is not 1.
     unsupported : mapping of str to str
-        Qualifiers that PTX has and nobody simulates, and why.
+        Qualifiers that PTX has and this package does not simulate, each with the reason.
     refusals : tuple of Refusal
     """
 
@@ -177,7 +178,7 @@ class Grammar(Record, Generic[RowT]):
 
     @cached_property
     def types(self) -> Mapping[str, type]:
-        """What each field holds."""
+        """Value of each field."""
         return {name: slot.holds for slot in self.slots for name in slot.names if slot.holds}
 
     @cached_property

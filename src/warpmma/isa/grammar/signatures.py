@@ -2,11 +2,11 @@
 
 The rules:
 
-1. A signature lists operands in the order of PTX's text. An operand has a name for each of its registers; several
-   registers stand in braces, and one may.
-2. Optional operands may be left out, the last first. A second result stands behind `|`, or is left out.
+1. A signature lists operands in the order of PTX's text. An operand has a name for each of its registers. Several
+   registers are written in braces; braces around a single register are optional.
+2. Optional operands may be omitted, from the last one backwards. A second result follows `|`, or is omitted.
 3. An implicit operand is read or written without being named in the text: the carry.
-4. A signature proves itself (`problem`): a table checks each when it makes the row.
+4. A signature validates itself (`problem`): a table checks each signature when it creates the row.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ class OperandSpec(Shown):
     kind : {"b16", "b32", "b64", "pred", "imm"}
         Class of the registers.
     other : RegisterType or None
-        Another class that is accepted, of another meaning: the predicate of `cp.async`, a short generic address.
+        Another class that is accepted, with a different meaning: the predicate of `cp.async`, a short generic address.
     braces : {"never", "optional", "always"}
-        Whether the registers stand in braces; a vector register may stand there instead.
+        Whether the registers are written in braces; a vector register is accepted instead.
     space : str
         State space of an address.
     optional : bool
@@ -74,17 +74,17 @@ class OperandSpec(Shown):
     wider : bool
         Whether the registers may be wider than the type: what is read is cut off, what is written extended.
     implicit : bool
-        Whether no text names it.
+        Whether the operand is absent from the text.
     literal : bool
-        Whether a number stays a number where a register may stand, too.
+        Whether a number stays a number although a register is accepted, too.
     sink : {"", "element", "alone", "only"}
         Of a result: whether `_` may stand for a register in its braces, or for all of it; "only": nothing else may.
     updated : bool
-        Of a result: whether what was there is read, too.
+        Of a result: whether the previous value is read, too.
     symbol, special, number : bool
-        Whether the name of a variable may stand there, as its address; a special register; and a number.
+        Whether the operand accepts the name of a variable, as its address; a special register; and a number.
     default : int or None
-        What kernels in Python mean where they leave it out.
+        Default value when a kernel in Python omits the operand.
     values : collection of int
         Numbers that an immediate may be; all where it is empty.
     selector : str
@@ -126,7 +126,7 @@ class OperandSpec(Shown):
 
     @property
     def allowed(self) -> str:
-        """What an immediate may be, in words."""
+        """Legal values of an immediate, in words."""
         if isinstance(self.values, range):
             step = f", a multiple of {self.values.step}" * (self.values.step > 1)
             return f"{self.values[0]} to {self.values[-1]}{step}"
@@ -137,7 +137,7 @@ class OperandSpec(Shown):
         return " or ".join(numbers) or "an integer"
 
     def accepts(self, kind: str) -> bool:
-        """Tell whether a register of a class, or a number ("imm"), may stand there."""
+        """Return whether the operand accepts a register of a class, or a number ("imm")."""
         if kind in (self.kind, self.other) or (self.literal and kind == "imm"):
             return True
         if self.role == "address":
@@ -146,7 +146,7 @@ class OperandSpec(Shown):
 
     @property
     def expected(self) -> str:
-        """Say what may stand there."""
+        """Describe what the operand accepts."""
         return "b32 or b64" if self.role == "address" else self.kind + " or wider" * self.wider
 
     @property
@@ -156,7 +156,7 @@ class OperandSpec(Shown):
 
     @property
     def problem(self) -> str:
-        """What contradicts itself; "" for nothing (rule 4)."""
+        """The first inconsistency; "" if there is none (rule 4)."""
         if not self.names or self.kind not in _CLASSES:
             return f"{self.names} of {self.kind}: expected at least one register of {', '.join(_CLASSES)}"
         if (self.role == "address") != bool(self.space):
@@ -266,7 +266,7 @@ def present(
 
 
 class Signed:
-    """What has a signature."""
+    """A record with a signature."""
 
     def statement(self, name: Callable[[str], str] = "%{}".format, comma: str = ", ") -> str:
         """Write it as a statement of PTX, without operands that may be left out; see `printed`.
@@ -291,10 +291,10 @@ class Signed:
 
     @cached_property
     def results(self) -> Signature:
-        """What it writes."""
+        """Operands that it writes."""
         return tuple(x for x in self.signature if x.role == "result")
 
     @cached_property
     def sources(self) -> Signature:
-        """What it reads, addresses too."""
+        """Operands that it reads, including addresses."""
         return tuple(x for x in self.signature if x.role != "result")

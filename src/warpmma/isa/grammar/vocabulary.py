@@ -109,7 +109,7 @@ _ABSENT = """
     wgmma.fence wgmma.wait_group
 """
 ABSENT = frozenset(_ABSENT.split())
-"""Opcodes, and beginnings of mnemonics, that PTX has and nobody simulates yet."""
+"""Opcodes, and prefixes of mnemonics, that PTX has and this package does not simulate yet."""
 
 OPCODES = frozenset(SIMULATED) | {name for name in ABSENT if "." not in name}
 """Every opcode of PTX."""

@@ -15,7 +15,7 @@ def _scale_vec(instruction: MatrixInstruction) -> str | None:
     return f"{instruction.scales_per_row}X" if instruction.block_scale else None
 
 
-# What each argument looks at, where that is no attribute of the same name.
+# The value that each argument is compared with, unless it is the attribute of the same name.
 _PARTS: dict[str, Callable[[MatrixInstruction], Any]] = {
     "a": lambda i: i.a_type, "b": lambda i: i.b_type, "c": lambda i: i.c_type, "d": lambda i: i.d_type,
     "scale_vec": _scale_vec,

@@ -268,7 +268,7 @@ def ptx_of(name: str) -> tuple[str, str] | None:
 
 
 def no_instruction(name: str) -> str | None:
-    """Say of a function that stands for no instruction what it is.
+    """Describe a function that does not correspond to a PTX instruction.
 
     Examples
     --------

@@ -14,9 +14,9 @@
    not: on the target; `mma`, no `wgmma`; dense; without block scales; without kind; without satfinite; without
    rounding; A by rows and B by columns; with accumulators of 32 bits (of f64 64); with C of D's type; `.sp`, which is
    without ordered metadata; with defaults left out. The first of these is the strongest.
-5. A qualifier that is left out is one that the instruction has not, as in a mnemonic. The type of D is no qualifier:
-   it is chosen where the answer names the instruction, or is a place. Where the answer is bits alone, words that leave
-   it open are an error.
+5. An omitted qualifier is one that the instruction does not have, as in a mnemonic. The type of D is not a qualifier:
+   it is chosen if the answer names the instruction, or is a place. If the answer consists of bits alone, words that
+   leave the type open are an error.
 6. Shape, types of A and B, operation of bits, kind and scales are never chosen: where these still differ, the error
    says what would tell them apart.
 """
@@ -84,13 +84,13 @@ _TOLD_APART: tuple[tuple[str, Callable[[MatrixInstruction], str]], ...] = (
 
 @dataclass(frozen=True, kw_only=True)
 class Named(Shown):
-    """What words name.
+    """The instruction that words select.
 
     Attributes
     ----------
     instruction : Instruction or WarpgroupInstruction
     note : str
-        What was chosen where the words leave several; empty if they leave one.
+        The choice made if the words match several instructions; empty if they match one.
     """
 
     instruction: MatrixInstruction
@@ -98,15 +98,15 @@ class Named(Shown):
 
 
 def named(words: str | Sequence[str], target: str | None = None, *, for_bits: bool = False) -> Named:
-    """Find the instruction that words name.
+    """Find the instruction that words select.
 
     Parameters
     ----------
     words : str or sequence of str
     target : str, optional
-        Instructions that it has come first, and any other is an error of whoever asks the target for it.
+        Its instructions are preferred. Any other instruction is an error in the code that looks it up for the target.
     for_bits : bool
-        Whether the type of D must be said (rule 5).
+        Whether the type of D must be given (rule 5).
 
     Returns
     -------
@@ -115,7 +115,7 @@ def named(words: str | Sequence[str], target: str | None = None, *, for_bits: bo
     Raises
     ------
     MnemonicError
-        No instruction is that; or several are, and what would tell them apart.
+        No instruction matches; or several match, and the message says what distinguishes them.
 
     Examples
     --------
@@ -132,7 +132,7 @@ def named(words: str | Sequence[str], target: str | None = None, *, for_bits: bo
 
 
 def every_fitting(words: str | Sequence[str]) -> tuple[MatrixInstruction, ...]:
-    """Return every instruction, `wgmma` too, that words say (rules 1 to 3); `MnemonicError` if none is that."""
+    """Return every instruction, `wgmma` too, that matches the words (rules 1 to 3); `MnemonicError` if none does."""
     text = _text(words)
     if whole := _whole(text):
         return (whole.instruction,)
@@ -207,13 +207,13 @@ def _left(fragments: Sequence[str], text: str, all_kinds: bool = False) -> list[
 
 
 def _true(fragments: Iterable[str], text: str, every: Sequence[MatrixInstruction]) -> list[MatrixInstruction]:
-    """Return the instructions of which fragments are true, whatever those mean that have a place."""
+    """Return the instructions that match all fragments, ignoring the meaning of those with a place."""
     tests = [fragment_test(fragment, text) for fragment in fragments if not has_place(fragment)]
     return [i for i in every if all(test(i) for test in tests)]
 
 
 def _refusal(fragments: Sequence[str], text: str, every: Sequence[MatrixInstruction]) -> str:
-    """Say why no instruction is all of this: there is no such shape, there are no such types, or words contradict."""
+    """Explain why no instruction matches: an unknown shape, unknown types, or contradictory words."""
     quoted = shown(text, str)
     shapes = [fragment for fragment in fragments if sizes_of(fragment)]
     rest = [fragment for fragment in fragments if fragment not in shapes]
@@ -231,7 +231,7 @@ def _refusal(fragments: Sequence[str], text: str, every: Sequence[MatrixInstruct
 
 
 def _nearest(asked: str, known: Iterable[str], of: str = "") -> str:
-    """Write what was asked for, and the nearest that there is, or some of it."""
+    """Format the requested word with the nearest known ones, or with some known ones."""
     listed = list(dict.fromkeys(known))
     few = f"; there are {', '.join(listed[:12])}{', ...' * (len(listed) > 12)}{of}"
     return asked + (suggestion(asked, listed) or few)
@@ -279,7 +279,7 @@ def _plainest(left: list[MatrixInstruction], text: str, target: str | None, for_
 
 
 def _apart(left: Sequence[MatrixInstruction], text: str) -> str:
-    """Say what would tell instructions apart, and name a few."""
+    """Describe what distinguishes the instructions, and list a few."""
     for what, value in _TOLD_APART:
         values = dict.fromkeys(map(value, left))
         if len(values) > 1:

@@ -13,7 +13,7 @@ from ..tables import MatrixInstruction, WarpgroupInstruction, instructions
 from .name_meanings import explained
 
 Fragment = Callable[[MatrixInstruction], bool]
-"""What a fragment says of an instruction."""
+"""A test that a fragment applies to an instruction."""
 
 _SHAPE = re.compile(r"(?:m(\d+))?(?:n(\d+))?(?:k(\d+))?|(\d+)x(\d+)x(\d+)")
 TYPES = ("f16", "bf16", "tf32", "f32", "f64", "e4m3", "e5m2", "e3m2", "e2m3", "e2m1", "s8", "u8", "s4", "u4", "b1",
@@ -49,7 +49,7 @@ def warpgroup(i: MatrixInstruction) -> bool:
 
 
 def holds(**fields: Any) -> Fragment:
-    """Say that fields hold these values."""
+    """Return a test that fields have these values."""
     return lambda i: all(getattr(i, name) == value for name, value in fields.items())
 
 
@@ -74,7 +74,7 @@ _FIELDS: dict[str, str] = {
 }  # fmt: skip
 
 VOCABULARY: tuple[str, ...] = (*TYPES, *_SIMPLE, *STAND_FOR, "row", "col", *(f"{x}=" for x in _FIELDS))
-"""Fragments, but for shapes: for completion, and for what is nearest to a word that is none."""
+"""Fragments except shapes: for completion, and for suggestions when a word is unknown."""
 
 
 def type_named(name: str) -> str | None:

@@ -48,9 +48,9 @@ def parse_warpgroup(mnemonic: str | WarpgroupInstruction) -> WarpgroupInstructio
     Raises
     ------
     MnemonicError
-        Says which part is unknown, missing or does not go with the rest, and names the nearest legal mnemonic.
+        Names the part that is unknown, missing or inconsistent with the rest, and the nearest legal mnemonic.
     UnsupportedError
-        For sparse instructions, `wgmma.mma_async.sp`: nobody measured them.
+        For sparse instructions, `wgmma.mma_async.sp`: they have not been measured.
 
     Examples
     --------

@@ -20,19 +20,19 @@ _WHERE: dict[Door, str] = {
 }
 
 _PRODUCTS = ("wgmma", "tcgen05")
-"""Opcodes of which compilers write mma.sync in place for older targets."""
+"""Opcodes for which compilers emit mma.sync instead on older targets."""
 
 _LONGEST = 160
 
 
 def explained(name: str, here: Door) -> str:
-    """Say what a name is, if it is known and another function than the one asked reads it; "" otherwise.
+    """Describe a known name that another function than the one called reads; "" otherwise.
 
     Parameters
     ----------
     name : str
     here : str
-        What the function that was asked reads.
+        What the called function reads.
 
     Examples
     --------
@@ -62,7 +62,7 @@ def _opcode(name: str) -> str:
 
 
 def _absent(name: str) -> str:
-    """Return the longest beginning of a mnemonic that PTX has and nobody simulates; "" if there is none."""
+    """Return the longest prefix that PTX has and this package does not simulate; "" if there is none."""
     words = name.split(".")
     starts = (".".join(words[:n]) for n in range(len(words), 0, -1))
     return next((start for start in starts if start in ABSENT), "")

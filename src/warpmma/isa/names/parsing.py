@@ -1,6 +1,6 @@
-"""Instructions as people write them: a mnemonic, or words that leave one, such as "m16n8k16 f32 f16".
+"""Instructions as users write them: a mnemonic, or words that select one, such as "m16n8k16 f32 f16".
 
-Words have a blank between them, which no mnemonic has; what they mean is said in `instruction_words`.
+Words are separated by blanks, which a mnemonic never contains; `instruction_words` defines what they mean.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def parse(mnemonic: str | Instruction) -> Instruction:
     """
     if _are_words(mnemonic):
         record = named(mnemonic, for_bits=True).instruction
-        mnemonic = record if isinstance(record, Instruction) else str(record)  # of which the error says what it is
+        mnemonic = record if isinstance(record, Instruction) else str(record)  # the error describes the record
     return parse_mma(mnemonic)
 
 
@@ -88,7 +88,7 @@ def plainest(mnemonic: str | MatrixInstruction, target: str | None = None) -> Ma
     ----------
     mnemonic : str, Instruction or WarpgroupInstruction
     target : str, optional
-        Instructions that it has come first.
+        Its instructions are preferred.
 
     Examples
     --------
@@ -129,7 +129,7 @@ def parse_holder(mnemonic: str | FragmentHolder) -> FragmentHolder:
 
 
 def _are_words(text: object) -> TypeGuard[str]:
-    """Whether a text is several words, of which one at least says something of an instruction."""
+    """Whether a text is several words, at least one of which describes an instruction."""
     if not isinstance(text, str) or " " not in text or len(text) > LONGEST:
         return False
     words = re.split(r"[\s;,]+", text.strip())

@@ -52,7 +52,7 @@ class FragmentInstruction(FormInstruction, ABC):
     @property
     @abstractmethod
     def operands(self) -> tuple[str, ...]:
-        """What a lane has in registers: "A", "B", "C", "D", and "address" for the address of a row."""
+        """The fragment that a lane holds in registers: "A", "B", "C", "D", and "address" for the address of a row."""
 
     @abstractmethod
     def _element_type(self, operand: str) -> str:
@@ -68,7 +68,7 @@ class FragmentInstruction(FormInstruction, ABC):
         return self._element_type(operand)
 
     def variant(self, operand: str) -> Variant:
-        """Say what the numbers of the layout's matrices count."""
+        """Describe what the layout's matrix numbers count."""
         return "matrix"
 
     def counted(self, operand: str, target: str | None = None) -> int:
@@ -123,7 +123,7 @@ class FragmentInstruction(FormInstruction, ABC):
         return {}
 
     def layout_known(self, target: str | None = None) -> str:
-        """Say in a line how the layouts are known (rule 3); a target without the instruction is a `TargetError`."""
+        """State how the layouts are known (rule 3); a target without the instruction is a `TargetError`."""
         if target is not None:
             self._check(target)
         return self.form.layout_known(target)

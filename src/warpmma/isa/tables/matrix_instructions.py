@@ -268,9 +268,9 @@ class Table(Record, Generic[InstructionT, RowT]):
         return instruction
 
     def _explained(self, instruction: InstructionT) -> str:
-        """Say why a readable mnemonic is no instruction: which parts differ from the nearest legal one.
+        """Explain why a well-formed mnemonic is illegal: list the parts that differ from the nearest legal one.
 
-        Among those that are as near the nearest k, then the nearest n, is named.
+        Ties are resolved by the nearest k, then by the nearest n.
         """
         for refusal in self.grammar.refusals:
             if all(getattr(instruction, name) == value for name, value in refusal.fields.items()):

@@ -5,7 +5,7 @@ The rules (PTX ISA 9.1: `ldmatrix`, `stmatrix`, `movmatrix`; docs/specification/
 1. Memory has rows of 16 bytes, each at an address of its own. Row p of matrix q, of matrices with R rows each, is where
    lane R q + p points; addresses of other lanes do not count.
 2. A row holds 8 elements of 16 bits or 16 of fewer, lowest first. Those of 6 and 4 bits become bytes, with 0 above.
-3. M[p][x] being element x of row p, where an element stands in the fragment is a renaming of bits. The law is that of
+3. With M[p][x] as element x of row p, an element's place in the fragment is a renaming of bits. The law is that of
    `mma`'s multiplicands (`layouts`): across the rows go l2 l3 l4, along them the bits inside the register, then l0 l1.
    With `.trans` rows and columns change places: a lane's register holds elements of several rows.
 4. The element bits that are left name, lowest first, the upper 8 of 16 columns, then the matrix: its registers come
@@ -44,7 +44,7 @@ class FragmentMove(FragmentInstruction):
     ----------
     direction : {"load", "store"}
     layout : Layout
-        Where element `[matrix, row, column]` stands in the fragment; rows are those of memory.
+        Place of element `[matrix, row, column]` in the fragment; rows are those of memory.
     bits : int
         Bits of an element in memory: 16, 8, 6 or 4. In registers, 6 and 4 are in bytes.
 
@@ -188,7 +188,7 @@ BEFORE, AFTER = _layout(_ACROSS, _along(1), _B16, 1), _layout(_along(1), _ACROSS
 
 
 def _moved(row: tuple[str, ...], column: tuple[str, ...], bits: int, words: Words) -> Mapping[str, Any]:
-    """Return what the words of a mnemonic say of a record."""
+    """Return the fields of a record that the words of a mnemonic determine."""
     (count,) = (int(word[1:]) for word in words if word in ("x1", "x2", "x4"))
     packing = _B16 if bits == 16 else Packing(slot=8, bits=bits)
     return {

@@ -102,10 +102,10 @@ WGMMA: Grammar[WarpgroupFamily] = Grammar(
 
 @dataclass(frozen=True, kw_only=True)
 class WarpgroupInstruction(MatrixInstruction):
-    """One dense `wgmma.mma_async`: the parts of its mnemonic, and what follows from them.
+    """One dense `wgmma.mma_async`: the parts of its mnemonic, and properties derived from them.
 
-    It has the names of a dense `Instruction` but for `a_layout` and `b_layout`. C is D: PTX has one operand for both.
-    Layouts of fragments are those of A, where it is in registers, and of C and D.
+    It has the attributes of a dense `Instruction` except `a_layout` and `b_layout`. C is D: PTX has one operand for
+    both. Layouts of fragments are those of A, if it is in registers, and of C and D.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""`wmma`: its loads, stores and multiplications, as records. What their fragments are is in `wmma_fragments`.
+"""`wmma`: its loads, stores and multiplications, as records. `wmma_fragments` defines their fragments.
 
 Source: PTX ISA 9.1, 9.7.14.4; that these are all spellings it documents, with their targets, was asked of ptxas 12.9.
 Two things are left out: f64 in shapes other than m8n8k4, which ptxas takes and PTX does not document, and the
@@ -25,7 +25,7 @@ WMMA = "16,793,600 outputs of all 252 forms of sm_90, addresses generic"
 
 @dataclass(frozen=True, kw_only=True)
 class _Wmma(FragmentInstruction):
-    """What loads, stores and products have in common.
+    """Common base of loads, stores and products.
 
     Attributes
     ----------
@@ -47,7 +47,7 @@ class _Wmma(FragmentInstruction):
         return f"m{m}n{n}k{k}"
 
     def variant(self, operand: str) -> Variant:
-        """Say what the numbers of the layout's matrices count: where several lanes hold an element, its copies."""
+        """Describe what the layout's matrix numbers count: if several lanes hold an element, its copies."""
         return "copy"
 
 

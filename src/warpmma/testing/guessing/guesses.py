@@ -28,7 +28,7 @@ _OF_THE_SEARCH = ("pairs", "elements", "engine", "got")
 
 @dataclass(frozen=True, kw_only=True)
 class Guesses(Shown):
-    """What explains a result that is not the expected one.
+    """Possible explanations of a result that differs from the expected one.
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class Guesses(Shown):
     alone, pairs : int
         How many mistakes were tried alone, and how many pairs of them.
     untried : tuple of str
-        What a limit kept from being tried, and how to raise it.
+        What was not tried because of a limit, and how to raise it.
     target : str
         On which they were tried; "" where nothing was executed.
     """

@@ -143,7 +143,7 @@ def _of_lines(index: Array, name: str, order: str, line: str, along: str, bits: 
 
 
 _WHY = ": only the store or only the load was swizzled"
-Places = Iterator[tuple[str, Array]]  # a text, and which of all chunks stands at each place, `[line, chunk]`; -1 for 0
+Places = Iterator[tuple[str, Array]]  # a text, and the number of the chunk at each place, `[line, chunk]`; -1 for 0
 
 
 def _masks(lines: int, line: str, most: int) -> Places:

@@ -2,7 +2,7 @@
 
 Operands are codes of tiles: A `[warp, I, T, m * k]`, B `[warp, T, J, k * n]`, C and D `[warp, I, J, m * n]`, where a
 product has I x J tiles of D and T of them along k; metadata and words of scales `[..., 32]` in place of the last
-dimension. Most mistakes are a *gather* on the last dimension: which element of the tile stands at each place, -1 for 0.
+dimension. Most mistakes are a *gather* on the last dimension: the element of the tile at each place, -1 for 0.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The search for mistakes that give the observed bits.
 
 1. If the operands as given give these bits, nothing is guessed.
-2. Every mistake alone; if none gives the bits, pairs of those that are not far-fetched, the simplest first, until as
-   many were tried as asked for, by default 20,000 and as few as cost so many instructions.
-3. They are tried on two tiles of D that differ most from what should have come out; those that give the bits there, on
+2. Every mistake is tried alone. If none gives the bits, pairs of plausible mistakes are tried, the simplest first, up
+   to a limit: by default 20,000 pairs, fewer if these need too many instructions.
+3. They are tried on the two tiles of D that differ most from the expected result; those that give the bits there, on
    all tiles.
 4. A mistake with D itself, such as how it was stored, is undone on the observed bits, so it combines with any other.
 """
@@ -99,7 +99,7 @@ class Trials:
                 yield from zip(part, found, strict=True)
 
     def _group(self, candidate: Candidate) -> Any:
-        """Say what must be alike in one call; None for what cannot be tried."""
+        """Return the key that must be equal in one call; None if it cannot be tried."""
         settings = {**self.problem.settings}
         for mistake in candidate:
             settings |= mistake.settings
@@ -154,12 +154,12 @@ MOST = 1 << 18
 
 _MANY = 32  # that give the bits: more are not looked at
 _AT_ONCE = 2048
-_PAIRS, _MOST_PAIRED = 20_000, 1 << 19  # pairs that are tried unless more are asked for, and their instructions
+_PAIRS, _MOST_PAIRED = 20_000, 1 << 19  # default limits: pairs, and their instructions
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Found:
-    """What a search found.
+    """The result of a search.
 
     Attributes
     ----------
@@ -172,7 +172,7 @@ class Found:
     alike : bool
         Whether most mistakes have no effect at all on such operands.
     untried : tuple of str
-        What a limit kept from being tried, and how to raise it.
+        What was not tried because of a limit, and how to raise it.
     """
 
     as_given: bool = False

@@ -75,7 +75,7 @@ def _mistakes_in_fragments(layout: Layout, operand: Operand, bits: int) -> tuple
 
 
 def _axes(operand: Operand) -> tuple[tuple[str, str], tuple[str, str]]:
-    """Say what rows and columns of an operand are called, one and many."""
+    """Return the names of rows and columns of an operand, singular and plural."""
     along_k, rows, columns = ("k", "k"), ("row", "rows"), ("column", "columns")
     return {"A": (rows, along_k), "B": (along_k, columns)}.get(operand, (rows, columns))
 
@@ -113,7 +113,7 @@ def likely_mistakes(problem: Problem, elements: int) -> tuple[Mistake, ...]:
 
 
 def left_out(problem: Problem, elements: int) -> tuple[str, ...]:
-    """Say which mistakes are not in the table because of a limit, and how to raise it."""
+    """Describe the mistakes omitted because of a limit, and how to raise it."""
     operands: tuple[Operand, ...] = ("A", "B", "C", "D")
     said = [
         text for name in operands if name != "C" or problem.operands["C"].any()
@@ -240,7 +240,7 @@ def mistakes_in_matrices(record: Instruction, operand: Operand, tiles: Array, el
 
 
 def too_large(record: Instruction, operand: Operand, tiles: Array, elements: int) -> Iterator[str]:
-    """Say that `mistakes_in_matrices` has none because a matrix has more elements."""
+    """Report that `mistakes_in_matrices` is empty because a matrix has more elements."""
     shape = _whole_shape(record, operand, tiles)
     if shape is not None and (size := math.prod(shape)) > elements:
         yield (
