@@ -35,7 +35,7 @@ OPEN = {
     "kernel": 6,
     "layouts": 2,
     "machine": 103,
-    "operations": 58,
+    "operations": 9,
     "ptx": 45,
     "scaling": 1,
     "sparsity": 2,
