@@ -1,4 +1,4 @@
-"""Rows of what moves data between memory and registers, and of what threads wait for and end by."""
+"""Rows of instructions that move data between memory and registers, and of barriers and exits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .windows import Space
 
 @dataclass(frozen=True, kw_only=True)
 class Access(Row):
-    """One `ld`, `ldu` or `st`: each lane moves `count` elements that lie one after another.
+    """One `ld`, `ldu` or `st`: each lane moves `count` contiguous elements.
 
     Attributes
     ----------
@@ -80,7 +80,7 @@ class Access(Row):
 
     @cached_property
     def observes(self) -> bool:
-        """Whether it may read what other threads write meanwhile: those who spin on it let others run."""
+        """Whether it may read what other threads write meanwhile: threads that spin on it let others run."""
         return self.direction == "load" and self.order != "weak"
 
     @cached_property
@@ -98,7 +98,7 @@ class Access(Row):
 
 @dataclass(frozen=True, kw_only=True)
 class Copy(Row):
-    """One `cp.async` from global to shared memory, which goes on while the thread does.
+    """One `cp.async` from global to shared memory, asynchronous to its thread.
 
     Attributes
     ----------
@@ -148,14 +148,14 @@ class Barrier(Row):
     Attributes
     ----------
     action : {"sync", "arrive", "red", "warp", "wait"}
-        Come and wait, come alone, come and wait for what all threads' predicates give; "warp" for the lanes that a
-        membermask names; "wait" for those who have come, of the cluster's barrier.
+        Arrive and wait; arrive without waiting; arrive, wait and reduce all threads' predicates; "warp": wait for the
+        lanes of a membermask; "wait": wait, without arriving, at the cluster's barrier.
     cluster : bool
         Whether it is the barrier of the cluster.
     aligned : bool
-        Whether all lanes of a warp come together.
+        Whether all lanes of a warp arrive together.
     reduction : {"popc", "and", "or"} or None
-        Of "red": how many have the predicate, whether all have it, whether one has it.
+        Of "red": how many predicates are true, whether all are, whether one is.
     """
 
     action: Literal["sync", "arrive", "red", "warp", "wait"]

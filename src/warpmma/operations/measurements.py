@@ -1,8 +1,8 @@
-"""How we know what rows do: what was compared with a GPU, and what PTX's text says.
+"""Evidence of rows: what was compared with a GPU, and what PTX's text defines.
 
-On an H200 every row that sm_90a has was compared, lane by lane, but for those of memory and barriers, which are PTX's
+Every row of sm_90a was compared with an H200, lane by lane, except those of memory and barriers, which follow PTX's
 text and ran in whole kernels (docs/kernels.md, "How we know"). What PTX defines exactly is published for every target.
-Where its text leaves something open, a row of another target takes it for what it is on an H200: `elsewhere`.
+Where its text leaves something open, a row of another target is assumed to behave as on an H200: `elsewhere`.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ def published(section: str) -> Evidence:
 
 
 def derived(section: str, assumption: str) -> Evidence:
-    """Evidence of rows that no GPU was asked about."""
+    """Evidence of rows that were not compared with a GPU."""
     return Evidence(kind="derived", source=f"PTX ISA 9.1, {section}", assumption=assumption)
 
 
 def elsewhere(evidence: Evidence, left_open: str, target: str) -> Evidence:
-    """Return what the evidence of a row comes to on a target, which may be another than the one that was measured."""
+    """Return the evidence of a row on a target, which may differ from the target that was measured."""
     if evidence.kind != "measured" or target in MEASURED_ON:
         return evidence
     if not left_open:

@@ -14,7 +14,7 @@ from .elements import TYPES, float_code
 from .records import DTYPES, Operation
 from .table import operation
 
-_PART = 1 << 17  # elements at a time: what is made on the way of all would take many times their memory
+_PART = 1 << 17  # elements at a time: intermediate arrays of all would take many times their memory
 
 
 def elementwise(mnemonic: str, *operands: npt.ArrayLike, target: str | None = None) -> Array:
@@ -35,7 +35,7 @@ def elementwise(mnemonic: str, *operands: npt.ArrayLike, target: str | None = No
     Returns
     -------
     ndarray
-        Of the type that the mnemonic names first, or bool of a predicate. A result that is no number of it (that of
+        Of the type that the mnemonic names first, or bool of a predicate. A result of another type (that of
         `mul.wide`, or two packed numbers) is a register, as an unsigned integer.
 
     Raises
@@ -43,7 +43,7 @@ def elementwise(mnemonic: str, *operands: npt.ArrayLike, target: str | None = No
     MnemonicError, TargetError
         As of `operation`; an operation on packed registers, on immediates or on the lanes of a warp.
     OperandError
-        A wrong number of operands, or a wrong dtype; a float that is no value of the type; shapes that do not
+        A wrong number of operands, or a wrong dtype; a float that the type cannot represent; shapes that do not
         broadcast, or to more than memory can hold.
 
     Examples
@@ -103,7 +103,7 @@ def _words(row: Operation, position: int, operand: npt.ArrayLike) -> Array:
 
 
 def _numbers(row: Operation, registers: Array) -> Array:
-    """Return what registers of a result hold, by the mnemonic's first type; as they are where that is another."""
+    """Return a result's registers as numbers of the mnemonic's first type; unchanged if the result has another type."""
     first = TYPES.get(next((word for word in row.mnemonic.split(".") if word in TYPE_WORDS), ""))
     if row.outputs[0] == "pred" or first is None or first.register != row.outputs[0] or first.count > 1:
         return registers

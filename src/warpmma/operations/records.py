@@ -1,7 +1,7 @@
-"""Rows: what every instruction but `mma` and `wgmma` is to the machine, a record of a class per kind.
+"""Rows: the records of all instructions except `mma` and `wgmma`, with a class per kind, that the machine executes.
 
-The machine dispatches on the class: an `Operation` is registers in, registers out; what acts on memory and on threads
-is in `effects`, `atomics`, `fences`, `phases` and others.
+The machine dispatches on the class: an `Operation` maps registers to registers; instructions on memory and threads are
+in `effects`, `atomics`, `fences`, `phases` and others.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class Operation(Row):
     reads_carry, writes_carry : bool
         Whether the last input, or the last output, is the carry, which PTX does not write among the operands.
     vectors : (int, int)
-        How many outputs, and how many inputs, stand in braces as one vector; 0 for none.
+        How many outputs, and how many inputs, are written in braces as one vector; 0 for none.
     selectors : tuple of str
         What PTX writes behind the destination and the operands of a video instruction, such as "b0", or "-" before.
     output_types : tuple of str
@@ -119,7 +119,7 @@ class Operation(Row):
     variants : {"", "complement", "scalar", "pairs"}
         What makes a row of its own: a second destination of `setp`, bytes and halves or elements of video instructions.
     sinks : tuple of int
-        Results for which `_` may stand.
+        Results that `_` may replace.
     both : bool
         Whether the second result must be written.
     symbols, specials : bool
@@ -212,7 +212,7 @@ class Operation(Row):
         ----------
         *operands : array_like
         active : array_like of bool, optional
-            Lanes that execute it, `[..., 32]`; by default all, but for those that their own membermask does not name.
+            Lanes that execute it, `[..., 32]`; by default all, except those that their own membermask does not name.
             It matters where lanes see each other. Results of lanes that are not active mean nothing.
         undefined : {"error", "zero"}
             What becomes of `undefined_lanes`: an error, or results of 0.

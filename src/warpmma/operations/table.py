@@ -55,7 +55,7 @@ class FormTable(InstructionTable[Form, Row]):
         self._seen: dict[tuple[str, str | None], PtxInstruction] = {}
 
     def look_up(self, mnemonic: str, target: str | None) -> PtxInstruction:
-        """Return what `row` returns, as fast as a dictionary when it is asked again."""
+        """Return what `row` returns; a repeated call is a dictionary look-up."""
         found = self._seen.get((mnemonic, target))
         if found is None:
             found = self._read(mnemonic)
@@ -79,7 +79,7 @@ class FormTable(InstructionTable[Form, Row]):
         return found
 
     def unknown(self, name: str, kind: type[Row] | None, door: Door, what: str) -> MnemonicError:
-        """Make the error of a name that is no row of a kind, or of any: what it is, or the nearest of them."""
+        """Make the error for a name without a row of a kind, or of any: what the name is, or the nearest names."""
         text = f"{name!r} is no {what} that is simulated"
         if known := explained(name, door):
             return MnemonicError(f"{text}: {known}")
@@ -113,7 +113,7 @@ def row(mnemonic: str, target: str | None = None) -> PtxInstruction:
     Returns
     -------
     Row or Instruction
-        The same one whenever it is asked for.
+        The same object on every call.
 
     Raises
     ------
@@ -164,7 +164,7 @@ def evidence(mnemonic: str, *, target: str) -> Evidence:
     Raises
     ------
     MnemonicError, TargetError
-        As of `row`.
+        As `row` raises them.
 
     Examples
     --------

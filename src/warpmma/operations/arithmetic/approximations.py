@@ -3,11 +3,11 @@
 Specification (PTX ISA 9.1, 9.7.3 to 9.7.5, which bounds their errors; the bits are an H200's):
 
 1.  A form is a sequence of machine instructions around one function of the special-function unit:
-    `arithmetic.SEQUENCES` has it, with its rules, and `arithmetic.SPECIAL_FUNCTIONS` the functions.
-2.  A packed operation works on each element alone.
-3.  The tables of the special-function unit are known of an H200. Every other target is taken to have the same, sm_100
-    and later ones too: ptxas makes the same machine instructions for it, which says nothing of the tables.
-    `python -m lab.compare.functions` on such a GPU shows whether it has.
+    `arithmetic.SEQUENCES` defines the sequence and its rules, `arithmetic.SPECIAL_FUNCTIONS` the functions.
+2.  A packed operation works on each element separately.
+3.  The tables of the special-function unit are known for an H200. Every other target, sm_100 and later included, is
+    assumed to have the same tables: ptxas emits the same machine instructions for it, but that does not determine the
+    tables. `python -m lab.compare.functions` on such a GPU checks the assumption.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _unpacked(words: tuple[str, ...]) -> str:
 
 
 def _fields(words: tuple[str, ...]) -> dict[str, Any]:
-    """Return what the words of a mnemonic say of a row."""
+    """Return the fields of a row that the words of a mnemonic determine."""
     form, operand = _unpacked(words), TYPES[words[-1]]
     sources = [operand] * SEQUENCES[form].operands
     return {

@@ -3,12 +3,12 @@
 The rules (PTX ISA 9.1: Integer Arithmetic, Logic and Shift Instructions):
 
 1. `clz` counts the zeros above the first one: the width of 0.
-2. `bfind` finds the first bit from above that is not the sign's, of unsigned integers the first one: its position, or
-   with `.shiftamt` how far it has to be shifted to the top. Where there is none, all ones.
+2. `bfind` finds the most significant bit that differs from the sign, for unsigned integers the most significant 1. It
+   returns its position, or with `.shiftamt` the shift that moves it to the top; all ones if there is no such bit.
 3. `fns` finds the n-th one of a mask, counting from a base upward (n > 0) or downward (n < 0), the base's own bit
-   included; n = 0 asks for that bit alone. Where there is none, all ones. PTX defines nothing for bases above 31: they
-   find none. Nor has the least n, -2^31, a magnitude: ptxas writes `fns` out, and its code then gives 0.
-4. `szext` extends the lowest N bits, N being its b: `.wrap` takes b mod 32, and of 0 bits makes 0; `.clamp` returns a
+   included; n = 0 tests that bit alone. If there is none, the result is all ones. PTX leaves bases above 31 undefined:
+   here they find none. The least n, -2^31, has no magnitude: ptxas expands `fns`, and its code then gives 0.
+4. `szext` extends the lowest N bits, where N is b: `.wrap` takes b mod 32, and 0 bits give 0; `.clamp` returns a
    where b is 32 or more.
 5. `bmsk` makes b ones from bit a on, as far as there are bits: `.wrap` takes both mod 32; with `.clamp` an a of 32 or
    more gives 0, and a b of 32 or more ones up to the top.

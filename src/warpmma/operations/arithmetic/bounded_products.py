@@ -1,10 +1,10 @@
-"""`fma` with `.oob`: nothing comes of an element that lies out of bounds.
+"""`fma` with `.oob`: an out-of-bounds element of a product gives 0.
 
 The rules (PTX ISA 9.1, 9.7.4: `fma`; which NaN it is was measured on an H200):
 
-1. Where a or b is the NaN that stands for an element out of bounds, 0x7FF7 or 0xFFF7 in f16 and in bf16, the result is
-   +0, whatever the others are. As c it is a NaN like others.
-2. Everything else is as without `.oob`, and elements of packed operands are on their own.
+1. Where a or b is the NaN that marks an out-of-bounds element, 0x7FF7 or 0xFFF7 in f16 and in bf16, the result is +0,
+   whatever the other operands are. As c it is an ordinary NaN.
+2. Everything else is as without `.oob`. Elements of packed operands are independent.
 """
 
 from __future__ import annotations

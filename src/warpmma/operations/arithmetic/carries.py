@@ -1,12 +1,12 @@
-"""Sums of many words: `add`, `sub` and `mad` that write a carry, `addc`, `subc` and `madc` that read one.
+"""Multi-word sums: `add`, `sub` and `mad` that write a carry, `addc`, `subc` and `madc` that read one.
 
-The rules (PTX ISA 9.1: Extended-Precision Integer Arithmetic Instructions; the code that ptxas 13.0 makes of them):
+The rules (PTX ISA 9.1: Extended-Precision Integer Arithmetic Instructions; the code that ptxas 13.0 emits):
 
-1. The carry is a predicate: what leaves the adder at its top bit. A row that reads it (`addc`, `subc`, `madc`) has it
-   as its last input, one that writes it (`.cc`) as its last output. Signs do not count.
-2. `a - b` is a + ~b + 1, and `subc` a + ~b + carry: the carry of a difference is true where nothing was borrowed. PTX
+1. The carry is a predicate: the carry-out of the top bit of the adder. A row that reads it (`addc`, `subc`, `madc`) has
+   it as its last input, a row that writes it (`.cc`) as its last output. Signedness does not matter.
+2. `a - b` is a + ~b + 1, and `subc` a + ~b + carry: the carry of a difference is true if there was no borrow. PTX
    calls it a borrow, which is the same while `subc` follows `sub.cc`, and `addc` follows `add.cc`; but `addc` after
-   `sub.cc` adds 1 where nothing was borrowed.
+   `sub.cc` adds 1 if there was no borrow.
 3. The carry of `mad` is that of its addition.
 """
 
@@ -51,7 +51,7 @@ def _added(words: Words) -> Callable[..., Any]:
 
 
 def _fields(words: Words) -> dict[str, Any]:
-    """Return what the words of a mnemonic say of a row."""
+    """Return the fields of a row that the words of a mnemonic determine."""
     reads, writes = words[0] in ("addc", "subc", "madc"), "cc" in words
     number = 3 if words[0].startswith("mad") else 2
     text = f"{'T ' * number}{'pred ' * reads}-> T{' pred' * writes}"

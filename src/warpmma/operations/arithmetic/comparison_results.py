@@ -1,14 +1,15 @@
-"""Comparisons whose results go further: into a Boolean operation, two predicates, or numbers (`set`).
+"""Comparisons whose result is combined by a Boolean operation, or written to two predicates or to numbers (`set`).
 
 The rules (PTX ISA 9.1: Comparison and Selection Instructions, Half Precision Comparison Instructions; operands compare
 by the rules of module `comparisons`):
 
-1. With `.and`, `.or` or `.xor` the result is that operation of the comparison and a third, a predicate.
-2. `setp` with two destinations gives in the second the same of the opposite: `p|q` has t op c and (not t) op c.
-3. `setp` of two elements, f16x2 or bf16x2, has a destination for each, the lower first; the third operand is of both.
-   Where only one is written, it is the lower one's.
-4. `set` gives all ones for true in types of integers, and 1 in floating-point ones; 0 for false. Of two elements each
-   gives a half, of ones or zeros where the type is s32 or u32.
+1. With `.and`, `.or` or `.xor` the result is that operation on the comparison and a third operand, a predicate.
+2. `setp` with two destinations writes the result for the opposite comparison to the second: `p|q` has t op c and
+   (not t) op c.
+3. `setp` of two elements, f16x2 or bf16x2, has a destination for each, the lower first; the third operand applies to
+   both. If there is only one destination, it receives the result of the lower element.
+4. `set` gives for true all ones in integer types and 1 in floating-point types; 0 for false. Each of two elements
+   gives a half, all ones or zeros if the type is s32 or u32.
 """
 
 from __future__ import annotations
@@ -64,14 +65,14 @@ def _decisive(words: Words) -> tuple[tuple[int, int], ...]:
 
 
 def _predicates(words: Words) -> dict[str, Any]:
-    """Return what the words of `setp` say of a row."""
+    """Return the fields of a row that the words of `setp` determine."""
     results = "pred pred" if words[-1] in _PAIRS else "pred"
     given = operands(f"T T{_third(words)} -> {results}", words)
     return {**given, "compute": _test(words), "sinks": (0, 1), "decisive": _decisive(words), "variants": "complement"}
 
 
 def _numbers(words: Words) -> dict[str, Any]:
-    """Return what the words of `set` say of a row."""
+    """Return the fields of a row that the words of `set` determine."""
     out, test = words[-2], _test(words)
     kind = register_type(out)
     part = DTYPES[kind] if words[-1] not in _PAIRS else np.uint16

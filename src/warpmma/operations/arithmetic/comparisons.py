@@ -2,11 +2,11 @@
 
 The rules (PTX ISA 9.1, Comparison and Selection Instructions):
 
-1. Integers compare as signed or unsigned; bits for equality alone. `lo`, `ls`, `hi`, `hs` are `lt`, `le`, `gt`, `ge` of
-   unsigned ones.
+1. Integers compare as signed or unsigned, bit types only for equality. `lo`, `ls`, `hi`, `hs` are `lt`, `le`, `gt`,
+   `ge` for unsigned integers.
 2. Floats compare by value: zeros of either sign are equal. With a NaN the ordered comparisons are false, and those with
-   a `u` at their end true. `num` says that neither operand is NaN, `nan` that one is.
-3. `.ftz` takes f32 subnormals for zeros.
+   a `u` at their end true. `num` is true if neither operand is NaN, `nan` if one is.
+3. `.ftz` flushes f32 subnormals to zero.
 4. `selp` takes its first operand where the predicate is true, else its second.
 """
 
@@ -71,7 +71,7 @@ def comparison(name: str, type_: str, ftz: bool) -> Callable[[Array, Array], tup
 
 
 def _compared(words: tuple[str, ...]) -> dict[str, Any]:
-    """Return what the words of `setp` say of a row."""
+    """Return the fields of a row that the words of `setp` determine."""
     name, type_ = words[1], words[-1]
     fields: dict[str, Any] = {
         **operands("T T -> pred", words), "compute": comparison(name, type_, "ftz" in words), "sinks": (0, 1),
@@ -96,7 +96,7 @@ def _chosen(a: Array, b: Array, p: Array) -> tuple[Array, Array, Array]:
 
 
 def _selected(words: tuple[str, ...]) -> dict[str, Any]:
-    """Return what the words of `selp` say of a row."""
+    """Return the fields of a row that the words of `selp` determine."""
     return {**operands("T T pred -> T", words), "compute": _select, "needed": _chosen}
 
 

@@ -236,7 +236,7 @@ def _compute(element: Callable[[Array], Array], source: RegisterOf, out: Registe
 
 
 def _converted(words: tuple[str, ...]) -> dict[str, Any]:
-    """Return what the words of `cvt` say of a row."""
+    """Return the fields of a row that the words of `cvt` determine."""
     out, source = TYPES[words[-2]], TYPES[words[-1]]
     number = out.count // source.count
     integers = isinstance(source.fmt, IntegerFormat) and isinstance(out.fmt, IntegerFormat)
@@ -270,7 +270,7 @@ def _native(words: tuple[str, ...], source: RegisterOf, out: RegisterOf) -> Call
 
 
 def _packed(words: tuple[str, ...]) -> dict[str, Any]:
-    """Return what the words of `cvt.pack` say of a row: of short integers a third operand is packed too."""
+    """Return the fields of a row that the words of `cvt.pack` determine; short integers have a third operand."""
     name, number = words[3], 3 if words[-1] == "b32" else 2
     fmt = IntegerFormat(
         name=name, bits=int(name[1:]), signed=name[0] == "s", dtype_name="", source="PTX ISA 9.1, 9.7.9.22"

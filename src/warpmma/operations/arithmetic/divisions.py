@@ -37,7 +37,7 @@ _COMPUTE: dict[str, Callable[..., Array]] = {"div": _divided, "rcp": _inverted, 
 
 
 def _fields(words: tuple[str, ...]) -> dict[str, Any]:
-    """Return what the words of a mnemonic say of a row."""
+    """Return the fields of a row that the words of a mnemonic determine."""
     op, rounding, *_ = words
     operand = TYPES[words[-1]]
     sources = [operand] * (2 if op == "div" else 1)

@@ -2,25 +2,25 @@
 
 Specification (PTX ISA 9.1, 9.7.3 to 9.7.5; what PTX leaves open was measured on an H200):
 
-1.  A packed operation works on each element alone. An operand of another type than the result's (`add.f32.f16`) is
+1.  A packed operation works on each element separately. An operand of another type than the result's (`add.f32.f16`) is
     converted to it, which is exact.
-2.  `add`, `sub`, `mul` and `fma` round the exact result once, to nearest even (`.rn`, also where nothing is said),
-    toward zero (`.rz`), down (`.rm`) or up (`.rp`). Beyond the range comes infinity, or the largest number where the
-    rounding leads toward zero.
+2.  `add`, `sub`, `mul` and `fma` round the exact result once, to nearest even (`.rn`, also the default),
+    toward zero (`.rz`), down (`.rm`) or up (`.rp`). Overflow gives infinity, or the largest number where the
+    rounding is toward zero.
 3.  A sum that is exactly zero is +0, and -0 with `.rm`; but two zeros of one sign give that sign.
 4.  `.ftz` first makes zeros of operands that are subnormal, of their signs; and then of the result, if it is below the
     least normal number when rounded to the format's precision with no lower bound of the exponent. (Of products just
     below the least normal number, those are flushed that round to it only on the coarser grid of subnormal numbers.)
-5.  NaN in f32, f16 and bf16: any NaN result, of a NaN or made, is the canonical one, positive with all ones.
+5.  NaN in f32, f16 and bf16: any NaN result, propagated or generated, is the canonical one, positive with all ones.
 6.  NaN in f64: of operands that are NaN, the one that ranks first, made quiet with its sign and payload: of `fma a b c`
-    the ranks are b, c, a; of `mul a b` b, a; of `add a b` and `sub a b` b, a, and `sub` does not turn the sign of a NaN
-    b. A NaN that is made is 0xFFF8000000000000.
+    the ranks are b, c, a; of `mul a b` b, a; of `add a b` and `sub a b` b, a, and `sub` does not flip the sign of a NaN
+    b. A generated NaN is 0xFFF8000000000000.
 7.  Then `.sat` clamps to [0, 1], with +0 for NaN and -0; `.relu` makes +0 of what is negative and of -0, and NaN stays.
-8.  `min` and `max` choose an operand by value, -0 below +0. NaN: the operand that is none; with `.NaN`, or if both are,
-    the canonical NaN, but in f64 the second operand, made quiet. `.ftz` is for operands.
+8.  `min` and `max` choose an operand by value, -0 below +0. If one is NaN: the other operand; with `.NaN`, or if both
+    are, the canonical NaN, but in f64 the second operand, made quiet. `.ftz` applies to operands.
 9.  `.xorsign.abs` chooses among magnitudes; the result's sign is the exclusive or of both signs, that of a NaN operand
     included, and only a NaN result stays positive.
-10. `neg` and `abs` turn or clear the sign. NaN becomes canonical; in f64 it becomes quiet and keeps its sign.
+10. `neg` and `abs` flip or clear the sign. NaN becomes canonical; in f64 it becomes quiet and keeps its sign.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ _OPERANDS = {"fma": 3, "neg": 1, "abs": 1}
 
 
 def float_row(words: tuple[str, ...]) -> dict[str, Any]:
-    """Return what the words of a mnemonic say of a row."""
+    """Return the fields of a row that the words of a mnemonic determine."""
     op = words[0]
     types = [TYPES[w] for w in words if w in TYPES]
     out, number = types[0], _OPERANDS.get(op, 2)

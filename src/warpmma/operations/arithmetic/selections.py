@@ -4,8 +4,8 @@ The rules (PTX ISA 9.1: Comparison and Selection Instructions, Floating Point In
 
 1. `slct` takes its first operand where the third is 0 or more, else its second. An f32 that is -0 is 0 or more, and NaN
    is not; `.ftz` makes zeros of its subnormal numbers first.
-2. `testp` tells whether a number is finite, infinite, a number or NaN, normal, subnormal. Zeros count as normal.
-3. `copysign` gives b with the sign of a, whatever they are.
+2. `testp` tests whether a number is finite, infinite, a number or NaN, normal, subnormal. Zeros count as normal.
+3. `copysign` gives b with the sign of a, for all values.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def _first(words: Words, c: Array) -> Array:
 
 
 def _selected(words: Words) -> dict[str, Any]:
-    """Return what the words of `slct` say of a row."""
+    """Return the fields of a row that the words of `slct` determine."""
     type_ = words[-2]
 
     def needed(a: Array, b: Array, c: Array) -> tuple[Array, Array, Array]:
@@ -65,7 +65,7 @@ _TESTS: dict[str, Callable[[FloatFormat, Array], Array]] = {
 
 
 def _tested(words: Words) -> dict[str, Any]:
-    """Return what the words of `testp` say of a row."""
+    """Return the fields of a row that the words of `testp` determine."""
     test, fmt = _TESTS[words[1]], floating(words[-1])
     return {**operands("T -> pred", words), "compute": lambda a: (test(fmt, magnitude(fmt, a)),)}
 
@@ -74,7 +74,7 @@ def _tested(words: Words) -> dict[str, Any]:
 
 
 def _signed(words: Words) -> dict[str, Any]:
-    """Return what the words of `copysign` say of a row."""
+    """Return the fields of a row that the words of `copysign` determine."""
     fmt = floating(words[-1])
     return {**operands("T T -> T", words), "compute": lambda a, b: (signs(fmt, a) | magnitude(fmt, b),)}
 

@@ -1,10 +1,10 @@
-"""`mov` with a vector: several registers put into a wider one, and one taken apart.
+"""`mov` with a vector: packs several registers into a wider one, or unpacks one.
 
 The rules (PTX ISA 9.1, 9.7.9.7):
 
-1. Element 0 sits in the low bits. Elements of 8 bits are the low bytes of 16-bit registers; taken apart, they are
-   extended with zeros.
-2. What nobody wrote travels on: only the whole register is known to be written or not.
+1. Element 0 sits in the low bits. Elements of 8 bits are the low bytes of 16-bit registers; unpacking zero-extends
+   them.
+2. Uninitialized values propagate: a register is tracked as written or not as a whole.
 
 Such a `mov` has the mnemonic of an ordinary one, so these rows are found by their types and no table lists them.
 """
@@ -51,7 +51,7 @@ def packing(type_: str, count: int) -> Operation:
     Returns
     -------
     Operation
-        The same one whenever it is asked for.
+        The same object on every call.
 
     Raises
     ------

@@ -1,19 +1,19 @@
 """Video instructions of one value: `vadd`, `vsub`, `vabsdiff`, `vmin`, `vmax`, `vshl`, `vshr`, `vset`, `vmad`.
 
-The rules (PTX ISA 9.1: Scalar Video Instructions). GPUs have none of them: ptxas writes them out as other instructions,
-and where its code of CUDA 13.0 departs from PTX's text (rules 3 to 7), these are the bits that a GPU gives.
+The rules (PTX ISA 9.1: Scalar Video Instructions). GPUs do not implement them: ptxas expands them into other
+instructions. Where its code of CUDA 13.0 differs from PTX's text (rules 3 to 7), the rules give the bits of a GPU.
 
 1. Operands a and b are words, or a byte or half of one (`.b0` to `.b3`, `.h0`, `.h1`), signed or not by their types.
 2. The result is exact: sum, difference, distance, lesser or greater; a shifted by b, at most 32 (`.clamp`) or b mod 32
    (`.wrap`); 1 or 0 of a comparison. Its low 32 bits are returned.
 3. With a third operand c: `.add`, `.min` and `.max` combine the result with it; or the low byte or half of the result
-   takes the place in c that the destination names. But into `.h1` goes the result's own upper half.
-4. `.sat` clamps to the range of the destination's type, but leaves what lies above an unsigned one as it is. Shifts
+   replaces the part of c that the destination names. But `.h1` receives the result's upper half.
+4. `.sat` clamps to the range of the destination's type, but leaves values above an unsigned range unchanged. Shifts
    are first cut to 34 bits, signed, and clamped at both ends.
 5. `.sat` into a byte or half: the greatest number of that size and sign, where the result is negative or greater than
    it. Shifts are clamped as into a word.
-6. `.min` and `.max` compare 64 bits, unsigned where the destination is: c extended by its type, the result as it is.
-   But of `vadd` and `vsub`, and of shifts with `.sat`, the low 32 bits are extended as signed ones.
+6. `.min` and `.max` compare 64 bits, unsigned where the destination is: c extended by its type, the result unchanged.
+   In `vadd`, `vsub` and shifts with `.sat`, the low 32 bits of the result are sign-extended first.
 7. `vmad` multiplies as signed words (bytes and halves have been extended by their types), in 64 bits; `-a` or `-b`
    subtracts the product, `-c` the addend, `.po` adds 1. Then `.shr7` or `.shr15`, and `.sat` of the sign that the
    operands have: signed if a or b is, or if one of them or c is negated.
@@ -103,7 +103,7 @@ def _saturated(words: Words, x: Array, selector: str) -> Array:
 
 
 def _combined(words: Words, x: Array, c: Array) -> Array:
-    """Rules 3 and 6: the operation that stands last."""
+    """Rules 3 and 6: the secondary operation."""
     if words[-1] == "add":
         return x + c.astype(np.int64)
     signed = words[1][0] == "s"
@@ -139,7 +139,7 @@ def _multiply(words: Words, selectors: Selectors, *x: Array) -> tuple[Array]:
     a, b = (
         part(v, s.removeprefix("-"), t[0] == "s") for v, s, t in zip(x[:2], selectors[1:3], words[2:4], strict=True)
     )
-    if words[2][0] == "u" or words[3][0] == "u":  # words without a sign are taken for signed ones
+    if words[2][0] == "u" or words[3][0] == "u":  # unsigned words are multiplied as signed ones
         a, b = _wrapped(a), _wrapped(b)
     c = x[2].view(np.int32).astype(np.int64)
     turned = negative[0] != negative[1]
@@ -152,7 +152,7 @@ def _multiply(words: Words, selectors: Selectors, *x: Array) -> tuple[Array]:
 
 
 def _fields(words: Words) -> dict[str, Any]:
-    """Return what the words of a mnemonic say of a row without selectors."""
+    """Return the fields of a row that the words of a mnemonic determine without selectors."""
     third = words[0] == "vmad" or words[-1] in _SECONDARY
     types = words[1:3] if words[0] == "vset" else words[2:4]
     given = operands(f"{types[0]} {types[1]}{' u32' * third} -> b32", words)

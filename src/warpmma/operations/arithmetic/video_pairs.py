@@ -1,13 +1,13 @@
 """Video instructions of two halves or four bytes: `vadd2`, `vsub4`, `vavrg2`, `vabsdiff4`, `vmin2`, `vmax4`, `vset2`...
 
-The rules (PTX ISA 9.1: SIMD Video Instructions; ptxas writes them out as other instructions, as in module `video`):
+The rules (PTX ISA 9.1: SIMD Video Instructions; ptxas expands them into other instructions, as in module `video`):
 
 1. Elements are the halves (`2`) or bytes (`4`) of a word. A selector picks each of a's or b's elements from the four
-   halves or eight bytes of b:a, numbered from 0, the element in the low bits last: `.h10` and `.b3210` are a as it is,
-   which is what a takes if nothing is said, and `.h32` and `.b7654` are b.
+   halves or eight bytes of b:a, numbered from 0, the element in the low bits last: `.h10` and `.b3210` are a
+   unchanged, the default of a, and `.h32` and `.b7654` are b.
 2. Results are exact: sum, difference, average (away from zero if it is not negative, else down), distance, lesser,
    greater, or 1 and 0 of a comparison. `.sat` clamps them to a half or byte of the destination's sign.
-3. The destination's mask names elements, the low ones last: `.h1`, `.b20`; all if nothing is said. The others are c's.
+3. The destination's mask names elements, the low ones last: `.h1`, `.b20`; by default all. The others are those of c.
 4. `.add` adds the elements that the mask names to c.
 """
 
@@ -76,7 +76,7 @@ def _compute(words: Words, selectors: Selectors, a: Array, b: Array, c: Array) -
 
 
 def _fields(words: Words) -> dict[str, Any]:
-    """Return what the words of a mnemonic say of a row without selectors."""
+    """Return the fields of a row that the words of a mnemonic determine without selectors."""
     return {
         **operands("b32 b32 b32 -> b32", words),
         "compute": partial(_compute, words, ("",) * 3),

@@ -2,15 +2,15 @@
 
 The rules (PTX ISA 9.1, 9.7.13.1 to 9.7.13.2 and 9.7.12.7):
 
-1.  `bar` and `barrier` name one of 16 barriers of a block and, if not all threads of it come, how many do, a
-    multiple of 32. `sync` comes and waits for the others, `arrive` comes alone; `red` waits for what all that come
-    bring: how many have a predicate (`popc`), whether all have it, or one.
-2.  `bar` is `barrier.aligned`: all threads of a warp execute it together. Without `.aligned` they may come one by one.
+1.  `bar` and `barrier` name one of 16 barriers of a block and, if not all threads of the block participate, their
+    number, a multiple of 32. `sync` arrives and waits for the others, `arrive` does not wait; `red` waits and reduces
+    the predicates of all participants: how many are true (`popc`), whether all are, or one is.
+2.  `bar` is `barrier.aligned`: all lanes of a warp execute it together. Without `.aligned` lanes may arrive separately.
 3.  `bar.warp.sync` waits for the lanes of a membermask, itself among them.
-4.  `barrier.cluster.arrive` comes to the barrier of the cluster and goes on, `wait` waits until all threads of it have
-    come that have not exited. A block is a cluster of its own. `.release`, `.acquire` and `.relaxed` say what is in
-    order then; here all is, which `.relaxed` does not promise.
-5.  `exit` ends a thread. Barriers do not wait for it any more.
+4.  `barrier.cluster.arrive` arrives at the barrier of the cluster without waiting, `wait` waits until all threads of
+    the cluster that have not exited arrive. A block is a cluster of its own. `.release`, `.acquire` and `.relaxed` say
+    which accesses are ordered; here all are, which `.relaxed` does not promise.
+5.  `exit` ends a thread. Barriers no longer wait for it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..measurements import published
 
 
 def _barrier(words: tuple[str, ...]) -> dict[str, Any]:
-    """Return what the words of `bar` and `barrier` say of a row."""
+    """Return the fields of a row that the words of `bar` and `barrier` determine."""
     return {
         "action": next(x for x in ("arrive", "red", "sync") if x in words),
         "aligned": words[0] == "bar" or "aligned" in words,
@@ -33,7 +33,7 @@ def _barrier(words: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _cluster(words: tuple[str, ...]) -> dict[str, Any]:
-    """Return what the words of `barrier.cluster` say of a row."""
+    """Return the fields of a row that the words of `barrier.cluster` determine."""
     return {"action": words[2], "aligned": "aligned" in words, "cluster": True}
 
 

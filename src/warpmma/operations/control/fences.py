@@ -1,14 +1,14 @@
-"""Fences, hints and traps: the forms of what acts on threads and on the order of memory, and on no register's bits.
+"""Fences, hints and traps: the forms that act on threads and on the order of memory, and change no register.
 
 The rules (PTX ISA 9.1, 9.7.13.4, `membar` and `fence`; 9.7.12.8, `nanosleep`; 9.7.19, miscellaneous instructions):
 
-1.  `fence` orders what its thread does before and behind it, for the threads of its scope: `.sc`, `.acq_rel` (also
-    where nothing is said), `.acquire` or `.release`. `membar.cta`, `.gl` and `.sys` are `fence.sc` of `.cta`, `.gpu`
+1.  `fence` orders the accesses of its thread before and after it, for the threads of its scope: `.sc`, `.acq_rel`
+    (the default), `.acquire` or `.release`. `membar.cta`, `.gl` and `.sys` are `fence.sc` of `.cta`, `.gpu`
     and `.sys`.
-2.  `fence.proxy` orders accesses through different proxies. Here is one memory, and what goes on beside threads is
-    ordered by its own rules (`copies`): it changes nothing. `fence.mbarrier_init` is for other blocks of a cluster.
-3.  `nanosleep`, `pmevent`, `griddepcontrol` and `setmaxnreg` change no bit. Who sleeps lets others run.
-4.  `trap` ends the launch with an error; so does `brkpt`, for nobody debugs here.
+2.  `fence.proxy` orders accesses through different proxies. Here all proxies access one memory, and asynchronous
+    copies have their own order (`copies`), so it has no effect. `fence.mbarrier_init` is for other blocks of a cluster.
+3.  `nanosleep`, `pmevent`, `griddepcontrol` and `setmaxnreg` change no bit. A sleeping thread lets others run.
+4.  `trap` ends the launch with an error; so does `brkpt`, as there is no debugger.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ..records import MemoryOrder, MemoryScope, Row
 
 @dataclass(frozen=True, kw_only=True)
 class Control(Row):
-    """One instruction that acts on threads and what orders them."""
+    """One instruction that acts on threads and their order."""
 
     signature: Signature = ()
 
@@ -37,7 +37,7 @@ class Fence(Control):
     Attributes
     ----------
     order : {"sc", "acq_rel", "acquire", "release", "weak"}
-        "weak" of those that order nothing here (rule 2).
+        "weak" for fences without effect here (rule 2).
     scope : {"cta", "cluster", "gpu", "sys"}
     """
 
@@ -67,7 +67,7 @@ _LEVELS: dict[str, MemoryScope] = {"cta": "cta", "gl": "gpu", "sys": "sys"}
 
 
 def _fence(words: tuple[str, ...]) -> dict[str, Any]:
-    """Return what the words of `fence` say of a row."""
+    """Return the fields of a row that the words of `fence` determine."""
     scope = next((x for x in words if x in ("cta", "cluster", "gpu", "sys")), "sys")
     return {"order": next((x for x in words if x in ("sc", "acquire", "release")), "acq_rel"), "scope": scope}
 

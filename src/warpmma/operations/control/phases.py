@@ -2,19 +2,18 @@
 
 The rules (PTX ISA 9.1, 9.7.13.15, mbarrier):
 
-1.  An mbarrier is 64 bits of shared memory, aligned to 8 bytes, that nobody else reads: a phase, how many arrivals it
-    expects in each, how many are still to come in this one, and how many bytes of transactions. `init` makes one that
-    expects so many arrivals, `inval` ends it.
-2.  `arrive` counts one arrival, or as many as it says, and gives the state before it; `arrive_drop` expects as many
-    fewer in later phases too. `.noComplete` must not be the last. `expect_tx` adds bytes to those that are to come, and
-    `complete_tx` takes them away. When no arrival and no byte is to come the phase is complete, and the next begins.
-3.  `test_wait` and `try_wait` say whether a phase is complete: that of a state, or with `.parity` the last one that had
-    it, even or odd. `try_wait` may wait a while for it; here others run meanwhile.
-4.  `pending_count` reads from a state how many arrivals were to come.
-5.  `cp.async.mbarrier.arrive` arrives when all copies are done that its thread began before. With `.noinc` it is one of
-    the arrivals that are expected; without, one more is.
-6.  `arrive` is a release and waits are acquires unless they say `.relaxed`, of the scope `.cta` unless they say
-    another.
+1.  An mbarrier is an opaque object of 64 bits in shared memory, aligned to 8 bytes: its phase, the expected arrivals
+    per phase, the pending arrivals of this phase, and its pending transaction bytes. `init` makes one with a number of
+    expected arrivals, `inval` invalidates it.
+2.  `arrive` counts one arrival, or its operand's number, and returns the state before it; `arrive_drop` also lowers
+    the expected arrivals of later phases by that number. `.noComplete` must not complete the phase. `expect_tx` adds to
+    the pending bytes, `complete_tx` subtracts. Without pending arrivals and bytes the phase completes, the next begins.
+3.  `test_wait` and `try_wait` return whether a phase is complete: that of a state, or with `.parity` the latest one of
+    that parity, even or odd. `try_wait` may suspend its thread; here others run meanwhile.
+4.  `pending_count` reads the pending arrivals from a state.
+5.  `cp.async.mbarrier.arrive` arrives when all earlier copies of its thread are complete. With `.noinc` it is one of
+    the expected arrivals; without, it increments the pending arrivals.
+6.  `arrive` is a release and waits are acquires unless they are `.relaxed`; the default scope is `.cta`.
 """
 
 from __future__ import annotations
@@ -41,11 +40,11 @@ class Mbarrier(Control):
     action : {"init", "inval", "arrive", "expect_tx", "complete_tx", "wait", "pending_count", "copy"}
     space : {"generic", "shared"}
     drop, expects, last : bool
-        Of an arrival: whether later phases expect fewer, whether it announces bytes, and whether it may be the last.
+        Of an arrival: whether later phases expect fewer, whether it adds expected bytes, whether it may be the last.
     parity : bool
         Whether a wait names a phase as even or odd, and not by a state.
     counts : bool
-        Of a copy: whether it is one of the arrivals that are expected.
+        Of a copy: whether it is one of the expected arrivals.
     orders : bool
         Whether it orders memory, and is not `.relaxed`.
     scope : {"cta", "cluster"}
@@ -63,12 +62,12 @@ class Mbarrier(Control):
 
     @property
     def observes(self) -> bool:
-        """Whether it may read what other threads write meanwhile: those who spin on it let others run."""
+        """Whether it may read what other threads write meanwhile: threads that spin on it let others run."""
         return self.action == "wait"
 
 
 def _fields(words: tuple[str, ...]) -> dict[str, Any]:
-    """Return what the words of a mnemonic say of a row."""
+    """Return the fields of a row that the words of a mnemonic determine."""
     action = {"arrive_drop": "arrive", "test_wait": "wait", "try_wait": "wait", "async": "copy"}.get(words[1], words[1])
     takes: dict[str, tuple[str, ...]] = {
         "inval": (), "copy": (), "pending_count": ("b64",),

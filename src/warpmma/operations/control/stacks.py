@@ -1,10 +1,10 @@
-"""`alloca`, `stacksave` and `stackrestore`: memory of a thread that a function takes as it runs.
+"""`alloca`, `stacksave` and `stackrestore`: stack memory that a function of a thread allocates at run time.
 
 The rules (PTX ISA 9.1, 9.7.19: stack manipulation instructions):
 
-1. `alloca` gives the address, in the state space `.local`, of so many bytes at a multiple of the alignment, 8 if
-   nothing is said. They are the function's until it returns.
-2. `stacksave` gives where the stack ends, and `stackrestore` lets it end there again: what was taken since is nobody's.
+1. `alloca` gives the address, in the state space `.local`, of a number of bytes at a multiple of the alignment, by
+   default 8. They are valid until the function returns.
+2. `stacksave` returns the end of the stack, and `stackrestore` sets it: that frees all later allocations.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _ALIGNMENTS = tuple(1 << i for i in range(32))
 
 
 def _fields(words: tuple[str, ...]) -> dict[str, Any]:
-    """Return what the words of a mnemonic say of a row."""
+    """Return the fields of a row that the words of a mnemonic determine."""
     action, type_ = words
     result = value("d0", f"b{type_[1:]}", role="result")
     signature = {

@@ -1,19 +1,19 @@
-"""`atom` and `red`: the forms, and what becomes of the element that is there.
+"""`atom` and `red`: the forms, and how they combine operands with the element in memory.
 
 The rules (PTX ISA 9.1, 9.7.13, `atom`, `red` and "Vector atomics"):
 
 1.  An atomic reads an element, computes, and writes it, as if at once; `atom` returns what it read, `red` nothing. The
     address is a multiple of the element's bytes, or of all of a vector's.
-2.  `and`, `or`, `xor`, `exch`, `add` (which wraps), `min` and `max` are what they say. `inc` makes 0 of what is at
-    least the operand, else adds 1; `dec` makes the operand of 0 and of what is above it, else subtracts 1. `cas`
-    compares with the first operand and, if that is equal, stores the second. The 128 bits of `b128` are two b64
-    registers, low first.
+2.  `and`, `or`, `xor`, `exch`, `add` (which wraps), `min` and `max` have their usual meaning. `inc` stores 0 if the
+    element is at least the operand, else adds 1; `dec` stores the operand if the element is 0 or above it, else
+    subtracts 1. `cas` compares with the first operand and, if that is equal, stores the second. The 128 bits of `b128`
+    are two b64 registers, low first.
 3.  Floats add rounding to nearest even. f32 in global memory makes zeros of subnormal operands and results, with their
     signs; in shared memory it does not; nor do f64, and f16 and bf16, which say `.noftz`. Of f64, global memory keeps a
     NaN as it is, that of the operand rather than its own; in shared memory its own goes first, and is quieted.
-4.  Elements of a vector are changed each by itself: others may come between.
-5.  Without a word of order an atomic is `.relaxed`, without a scope it is of `.gpu`. Without a space the address is
-    generic. `red` reads nothing that its thread sees, so it has neither `.acquire` nor `.acq_rel`.
+4.  Each element of a vector is updated separately: other accesses may come between.
+5.  The default order of an atomic is `.relaxed`, the default scope `.gpu`. Without a space the address is generic.
+    `red` returns nothing to its thread, so it has neither `.acquire` nor `.acq_rel`.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Atomic(Row):
 
     @property
     def observes(self) -> bool:
-        """Whether it may read what other threads write meanwhile: those who spin on it let others run."""
+        """Whether it may read what other threads write meanwhile: threads that spin on it let others run."""
         return self.returns
 
     @property
@@ -159,7 +159,7 @@ def _float(operation: str, type_: str, space: str, old: Array, value: Array) -> 
 
 
 def _fields(words: tuple[str, ...]) -> dict[str, Any]:
-    """Return what the words of a mnemonic say of a row."""
+    """Return the fields of a row that the words of a mnemonic determine."""
     operation = next(x for x in words if x in (*_INTEGERS, "add"))
     space = next((x.partition("::")[0] for x in words if x in _SPACES), "generic")
     vector = next((int(x[1:]) for x in words if x in ("v2", "v4", "v8")), 1)

@@ -1,16 +1,16 @@
-"""Copies of many bytes that go on beside threads, and stores that an mbarrier counts: the forms.
+"""Asynchronous bulk copies, and stores that an mbarrier counts: the forms.
 
 The rules (PTX ISA 9.1, 9.7.9.25.4, `cp.async.bulk`, `cp.reduce.async.bulk`; 9.7.9.12, `st.async`; 9.7.13.7,
 `red.async`):
 
 1.  One thread copies any number of bytes, a multiple of 16, between addresses that are multiples of 16. With
-    `.mbarrier::complete_tx::bytes` an mbarrier counts the bytes when they are there; with `.bulk_group` they belong to
-    a group of their thread, which `cp.async.bulk.commit_group` closes. These groups are others than those of
+    `.mbarrier::complete_tx::bytes` an mbarrier counts the bytes when they arrive; with `.bulk_group` they belong to
+    a group of their thread, which `cp.async.bulk.commit_group` closes. These groups are separate from those of
     `cp.async`.
 2.  `cp.async.bulk.wait_group n` waits for all groups of the thread but its last n; with `.read` only until their
     sources have been read.
-3.  `cp.reduce.async.bulk` combines what is at the destination, element by element, with what is copied, as `red` of
-    the scope of the GPU does.
+3.  `cp.reduce.async.bulk` combines the destination, element by element, with the copied data, as `red` of the scope
+    of the GPU does.
 4.  `st.async` and `red.async` take registers, and an mbarrier counts their bytes.
 5.  A block is a cluster of its own: `.shared::cluster` is its own shared memory, and `.multicast::cluster` copies to
     the block of rank 0, which is itself.
@@ -117,7 +117,7 @@ _OPERATIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
 
 
 def _copy(words: tuple[str, ...]) -> dict[str, Any]:
-    """Return what the words of a copy say of a row."""
+    """Return the fields of a row that the words of a copy determine."""
     to, origin = [x.partition("::")[0] for x in words if x.partition("::")[0] in ("global", "shared")]
     operation = next((x for x in words if x in _OPERATIONS), "")
     return {
@@ -127,13 +127,13 @@ def _copy(words: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _store(words: tuple[str, ...]) -> dict[str, Any]:
-    """Return what the words of `st.async` and `red.async` say of a row."""
+    """Return the fields of a row that the words of `st.async` and `red.async` determine."""
     vector = next((int(x[1:]) for x in words if x in ("v2", "v4")), 1)
     return {"operation": next((x for x in words if x in _OPERATIONS), ""), "type": words[-1], "count": vector}
 
 
 def _group(words: tuple[str, ...]) -> dict[str, Any]:
-    """Return what the words of a commit and a wait say of a row."""
+    """Return the fields of a row that the words of a commit and a wait determine."""
     return {"action": words[3].replace("commit_group", "commit"), "bulk": True, "read": "read" in words}
 
 

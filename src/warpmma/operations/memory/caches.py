@@ -1,10 +1,10 @@
-"""Caches: instructions that change no bit but where data lies, and the policies that accesses take.
+"""Caches: instructions that affect where data is cached but no bits, and the cache policies of accesses.
 
 The rules (PTX ISA 9.1, 9.7.9.13 to 9.7.9.18):
 
-1. `prefetch` and `prefetchu` bring a line closer, `applypriority` says how long it stays: no bit changes. An address
-   that is none of memory is no error of `prefetch`.
-2. `discard` throws away 128 bytes from a multiple of 128 on: until they are written again, nobody knows them.
+1. `prefetch` and `prefetchu` bring a line closer, `applypriority` sets its eviction priority: no bit changes. An
+   invalid address causes no error in `prefetch`.
+2. `discard` drops 128 bytes that start at a multiple of 128: they are undefined until they are written again.
 3. A policy is 64 bits that PTX calls opaque. Those of fractions are ptxas's own constants: the fraction in sixteenths,
    rounded up, less one; the priority of that fraction; that of the rest. Those of ranges have no meaning here.
 """

@@ -1,4 +1,4 @@
-"""`ld`, `ldu`, `st` and `cp.async`: the forms of what moves bytes between registers and memory.
+"""`ld`, `ldu`, `st` and `cp.async`: the forms that move bytes between registers and memory.
 
 The rules (PTX ISA 9.1, 9.7.9.8 to 9.7.9.12 and 9.7.9.25):
 
@@ -9,8 +9,8 @@ The rules (PTX ISA 9.1, 9.7.9.8 to 9.7.9.12 and 9.7.9.25):
 3.  Cache operators, eviction priorities, prefetch sizes and cache policies change no bit: of operators and priorities
     of L1 there is one at most, priorities and prefetching are for global memory, those of L2 for 32 bytes.
 4.  `.relaxed`, `.acquire` and `.release` order memory in a scope; `.volatile` is relaxed in the scope of the system,
-    and so is `.mmio`. `.weak` is what stands there if nothing does.
-5.  `.nc` reads global memory through a cache that does not see what is written meanwhile, and so does `ldu`.
+    and so is `.mmio`. `.weak` is the default.
+5.  `.nc` reads global memory through a cache that is not coherent with concurrent writes, and so does `ldu`.
 6.  `cp.async.ca` copies 4, 8 or 16 bytes, `.cg` 16. Its thread waits for groups of copies, or for all.
 """
 
@@ -46,7 +46,7 @@ _ORDERS = {"volatile": "relaxed", "relaxed": "relaxed", "acquire": "acquire", "r
 
 
 def _access(words: tuple[str, ...]) -> dict[str, Any]:
-    """Return what the words of `ld` and `st` say of a row."""
+    """Return the fields of a row that the words of `ld` and `st` determine."""
     bare = [word.partition("::")[0] for word in words]
     return {
         "direction": "store" if words[0] == "st" else "load",

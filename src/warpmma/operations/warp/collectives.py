@@ -3,8 +3,8 @@
 The rules (PTX ISA 9.1: `shfl.sync`, `vote.sync`, `match.sync`, `redux.sync`, `activemask`):
 
 1. Every lane brings a membermask. It names the lanes that take part with it, itself among them; each of them executes
-   the instruction, with the same mask. Lanes of one warp may so form several groups at once. To a lane whose group is
-   no such group PTX promises nothing: `undefined` tells these lanes. Take lanes that have exited out of the masks.
+   the instruction, with the same mask. Lanes of one warp may so form several groups at once. For a lane whose group
+   breaks this rule PTX promises nothing: `undefined` returns these lanes. Remove lanes that have exited from the masks.
 2. `shfl` reads a from lane j. The five low bits of its b are a distance or a lane, the five low bits of c a clamp, and
    bits 12:8 of c a segment mask: bits of the lane that stay as they are. From the own lane l and
 
@@ -13,8 +13,8 @@ The rules (PTX ISA 9.1: `shfl.sync`, `vote.sync`, `match.sync`, `redux.sync`, `a
    follow  up: j = l - b, in range if j >= most;  down: j = l + b;  bfly: j = l ^ b;  idx: j = least | (b & ~segment);
    these three in range if j <= most. The predicate is "in range"; out of range a lane gets its own a. In range, j must
    be in its group, or the result is undefined; an H200 then gives lane j's a if j executes it, too, and else 0, and so
-   do these. What lane j has not written of a passes through to those who read it.
-3. `vote` speaks of the predicates of the group: all, any, uni (all or none), ballot (bit i for lane i; 0 for others).
+   do these. Uninitialized a of lane j propagates to the lanes that read it.
+3. `vote` combines the predicates of the group: all, any, uni (all or none), ballot (bit i for lane i; 0 for others).
 4. `match.any`: the mask of lanes of the group with the same value as the own. `match.all`: the group's mask and true if
    all have the same value, else 0 and false.
 5. `redux`: the sum (low 32 bits), minimum, maximum or bitwise combination over the group. In f32: -0 < +0; `.abs`
@@ -77,7 +77,7 @@ def _undefined(*x: Array) -> Array:
 
 
 def _once(x: Array) -> Array:
-    """Return an operand that stands in memory once, for all lanes, as `[1]`: an immediate, say."""
+    """Return an operand that memory holds once for all lanes, as `[1]`: an immediate, say."""
     return x[(slice(1),) + (0,) * (x.ndim - 1)] if x.size > 1 and not any(x.strides) else x
 
 
@@ -191,7 +191,7 @@ def _fields(
     text: str, by: Callable[[Words], Callable[..., Any]], undefined: Callable[[Words], Any],
     passes: Callable[[Words], Any], words: Words,
 ) -> dict[str, Any]:  # fmt: skip
-    """Return what the words of a mnemonic say of a row."""
+    """Return the fields of a row that the words of a mnemonic determine."""
     row = {"compute": by(words), "undefined": undefined(words), "passes": passes(words), "lanes": True}
     given = operands(text, words)
     return {**given, **row, "masked": bool(given["inputs"]), "sinks": _SINKS.get(words[:2], ())}

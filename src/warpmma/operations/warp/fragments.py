@@ -1,6 +1,6 @@
 """`ldmatrix`, `stmatrix` and `movmatrix`: rows of shared memory to fragments of a warp, and back.
 
-`isa.tables.matrix_moves` has the rules of where an element stands. The others (PTX ISA 9.1;
+`isa.tables.matrix_moves` has the rules for the position of each element. The others (PTX ISA 9.1;
 docs/specification/ptx.md 5):
 
 1. An address is a multiple of 16. Those of lanes that point to no row do not count (before sm_80 they must be valid).
@@ -43,7 +43,7 @@ class MatrixMove(FragmentMove, Row):
 
     @property
     def alignment(self) -> int:
-        """What an address must be a multiple of."""
+        """Alignment of an address in bytes."""
         return ROW_BYTES
 
     def rows(self, addresses: npt.ArrayLike) -> Array:
@@ -52,7 +52,7 @@ class MatrixMove(FragmentMove, Row):
         Raises
         ------
         OperandError
-            No integers, another number of lanes, or addresses that count and are no multiple of 16.
+            Not integers, another number of lanes, or used addresses that are not a multiple of 16.
         """
         array = self._array(addresses, "addresses", "iu", (LANES,))
         counted = array[..., : self.address_lanes]
