@@ -1,6 +1,6 @@
 """Statements of PTX that ptxas takes or refuses, beside what we say of them.
 
-    python tools/compare_statements.py --statements 5000 --seed 1 --out differences.json
+    python -m lab.compare.statements --statements 5000 --seed 1 --out differences.json
 
 Legal statements of all rows are drawn from their signatures, one token of each is added, dropped, doubled or exchanged,
 and ptxas (13.0, for sm_90a and sm_120a) and `ptx check` say what they make of it. Many statements stand in one kernel:

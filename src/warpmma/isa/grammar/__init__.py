@@ -1,16 +1,15 @@
 """How PTX spells instructions, and the base of their records."""
 
 from .instruction_forms import InstructionForm, InstructionTable
-from .lines import Spelling, SpellingSlot, Words, kept_words, left_words
+from .lines import Spelling, Words
 from .mnemonic_slots import Choices, Grammar, MnemonicRow, MnemonicSlot, Refusal
 from .nearest import near
-from .record import Convergence, FormInstruction, PtxInstruction, convergence_of
+from .record import Convergence, FormInstruction, PtxInstruction
 from .signatures import (
     POLICY,
     OperandSpec,
     RegisterType,
     Signature,
-    Signed,
     address,
     fragments,
     numbered,

@@ -6,7 +6,8 @@ The rules (PTX ISA 9.1, 9.7.13.4, `membar` and `fence`; 9.7.12.8, `nanosleep`; 9
     (the default), `.acquire` or `.release`. `membar.cta`, `.gl` and `.sys` are `fence.sc` of `.cta`, `.gpu`
     and `.sys`.
 2.  `fence.proxy` orders accesses through different proxies. Here all proxies access one memory, and asynchronous
-    copies have their own order (`copies`), so it has no effect. `fence.mbarrier_init` is for other blocks of a cluster.
+    copies have their own order (`async_operations`), so it has no effect. `fence.mbarrier_init` is for other blocks of
+    a cluster.
 3.  `nanosleep`, `pmevent`, `griddepcontrol` and `setmaxnreg` change no bit. A sleeping thread lets others run.
 4.  `trap` ends the launch with an error; so does `brkpt`, as there is no debugger.
 """
