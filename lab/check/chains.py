@@ -15,7 +15,7 @@ from warpmma import scaling, sparsity
 from warpmma.analysis.chain_of_element import ElementCodes
 from warpmma.analysis.product_bounds import bounds
 from warpmma.formats import FORMATS, FloatFormat
-from warpmma.isa import AnyInstruction, Instruction
+from warpmma.isa import Instruction, MatrixInstruction
 from warpmma.products import Product, prepare
 
 from .recipes import Case, Faults, cases, examined
@@ -63,7 +63,7 @@ def _told(product: Product) -> str:
     return f"slices {chain.slices}, promoted every {chain.promote}, epilogue {product.epilogue}"
 
 
-def _arguments(instruction: AnyInstruction, rng: Rng) -> dict[str, Any]:
+def _arguments(instruction: MatrixInstruction, rng: Rng) -> dict[str, Any]:
     """Draw matrices, and how a product is cut."""
     one = instruction.c_type != instruction.d_type
     width = max(16, instruction.k // (instruction.scales_per_row or instruction.k))  # whole groups and blocks
@@ -97,7 +97,7 @@ def _arguments(instruction: AnyInstruction, rng: Rng) -> dict[str, Any]:
     return given
 
 
-def _matrix(instruction: AnyInstruction, operand: str, shape: tuple[int, ...], rng: Rng) -> Array:
+def _matrix(instruction: MatrixInstruction, operand: str, shape: tuple[int, ...], rng: Rng) -> Array:
     """Draw a matrix: all codes, or numbers about 1 of a narrow or wide range, many of which cancel."""
     fmt = instruction.format(operand)  # type: ignore[arg-type]
     style = int(rng.integers(4))

@@ -15,7 +15,7 @@ from warpmma.analysis.chain_of_element import ElementCodes, exact_result, links
 from warpmma.analysis.element_bounds import element_bound
 from warpmma.arithmetic import Recipe, as_fraction, compute, engines, product, recipe
 from warpmma.formats import FloatFormat
-from warpmma.isa import AnyInstruction, instructions, warpgroup_instructions
+from warpmma.isa import MatrixInstruction, instructions, warpgroup_instructions
 from warpmma.products import Chain, Operands, Product
 
 __all__ = ["Case", "Faults", "cases", "examined", "recipe_faults"]
@@ -28,7 +28,7 @@ class Case:
     """A recipe, and instructions with targets that have it: one for each k and number of scales."""
 
     recipe: Recipe
-    uses: tuple[tuple[AnyInstruction, str], ...]
+    uses: tuple[tuple[MatrixInstruction, str], ...]
 
     def __str__(self) -> str:
         instruction, target = self.uses[0]
@@ -58,8 +58,8 @@ class Faults:
 
 def cases() -> list[Case]:
     """List every recipe once."""
-    found: dict[Recipe, dict[tuple[int, int], tuple[AnyInstruction, str]]] = {}
-    every: list[AnyInstruction] = [*instructions(), *warpgroup_instructions()]
+    found: dict[Recipe, dict[tuple[int, int], tuple[MatrixInstruction, str]]] = {}
+    every: list[MatrixInstruction] = [*instructions(), *warpgroup_instructions()]
     for instruction in every:
         for target in instruction.targets:
             uses = found.setdefault(recipe(instruction, target), {})
@@ -67,7 +67,7 @@ def cases() -> list[Case]:
     return [Case(how, tuple(uses.values())) for how, uses in found.items()]
 
 
-def stored(instruction: AnyInstruction) -> int:
+def stored(instruction: MatrixInstruction) -> int:
     """Products of a row."""
     return instruction.k // 2 if instruction.sparse else instruction.k
 
@@ -88,7 +88,7 @@ def recipe_faults(case: Case, rows: int, seed: int) -> Faults:
 
 
 def _drawn(
-    how: Recipe, use: tuple[AnyInstruction, str], style: str, count: int, rng: np.random.Generator
+    how: Recipe, use: tuple[MatrixInstruction, str], style: str, count: int, rng: np.random.Generator
 ) -> Iterator[tuple[ElementCodes, list[int]]]:
     """Draw dot products, and what each engine makes of them."""
     instruction, target = use

@@ -4,7 +4,7 @@ They are drawn from a NumPy generator and follow from its state alone. What draw
 examples shrink, is `warpmma.testing.strategies`.
 """
 
-from .aiming import STYLES, operands, styles
+from .adversarial_codes import STYLES, operands, styles
 from .codes import mixed, random_codes, with_exponents
 from .every_recipe import RecipeCase, by_reference, recipe_cases
 from .lane_values import operation_inputs, signature

@@ -1,4 +1,4 @@
-"""Registers of instructions, in the styles of `aiming`; and metadata."""
+"""Registers of instructions, in the styles of `adversarial_codes`; and metadata."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from warpmma.registers import LANES
 from warpmma.scaling import pack_scales
 from warpmma.sparsity import legal_codes, pack_metadata, selectors, unpack_metadata
 
-from .aiming import operands
+from .adversarial_codes import operands
 
 __all__ = ["instruction_inputs", "metadata_words"]
 

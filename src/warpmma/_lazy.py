@@ -8,6 +8,7 @@ statements too, for type checkers, and a test compares the two.
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
@@ -67,6 +68,19 @@ class _Later:
         value = getattr(import_module(self.__name__, self.__package__), name)
         setattr(self, name, value)
         return value
+
+
+def renamed(package: str, names: Mapping[str, str]) -> Callable[[str], object]:
+    """Make `__getattr__` of a package for former names: each gives the object of its new name, with a warning."""
+    module = sys.modules[package]
+
+    def __getattr__(name: str) -> object:  # noqa: N807
+        if name not in names:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name, obj=module)
+        warnings.warn(f"{package}.{name} is named {names[name]} now", DeprecationWarning, stacklevel=2)
+        return getattr(module, names[name])
+
+    return __getattr__
 
 
 def later(name: str, package: str | None = None) -> Any:

@@ -41,7 +41,7 @@ def test_reasons(
     if place is None:
         assert found.parting is None and found.result == found.against.result
     else:
-        assert found.parting == wm.analysis.Parting(link=place[0], step=place[1], reason=reason)
+        assert found.parting == wm.analysis.FirstDifference(link=place[0], step=place[1], reason=reason)
 
 
 def test_bits_that_are_kept() -> None:
@@ -76,7 +76,7 @@ def test_other_instructions() -> None:
 def test_further_steps() -> None:
     """Padding is zeros: the second step of one target adds nothing that the other would not have had."""
     found = told(FP8, [1] * 16, ("sm_89", "sm_120")).parting
-    assert found == wm.analysis.Parting(link=0, step=1, reason="sm_89 takes further steps, sm_120 does not")
+    assert found == wm.analysis.FirstDifference(link=0, step=1, reason="sm_89 takes further steps, sm_120 does not")
 
 
 def test_later_links() -> None:

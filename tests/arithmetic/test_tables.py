@@ -15,18 +15,18 @@ from warpmma.arithmetic.recipes import lowerings as recipes
 from warpmma.arithmetic.recipes.evidence import EVIDENCE, EvidenceRow
 from warpmma.arithmetic.recipes.scopes import Scope, ScopedTable
 from warpmma.errors import TableError
-from warpmma.isa import AnyInstruction, Instruction, WarpgroupInstruction, instructions, warpgroup_instructions
+from warpmma.isa import Instruction, MatrixInstruction, WarpgroupInstruction, instructions, warpgroup_instructions
 
-EVERY: tuple[AnyInstruction, ...] = (*instructions(), *warpgroup_instructions())
+EVERY: tuple[MatrixInstruction, ...] = (*instructions(), *warpgroup_instructions())
 KINDS = (Instruction, WarpgroupInstruction)
-TABLES: list[tuple[str, tuple[Any, ...], Callable[[AnyInstruction], tuple[str, ...]]]] = [
+TABLES: list[tuple[str, tuple[Any, ...], Callable[[MatrixInstruction], tuple[str, ...]]]] = [
     ("LOWERINGS", LOWERINGS, recipes._generations),
     ("EVIDENCE", EVIDENCE, lambda record: tuple(record.targets)),
 ]
 F16 = wm.parse("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32")
 
 
-def checked(name: str, rows: tuple[Any, ...], places: Callable[[AnyInstruction], tuple[str, ...]]) -> None:
+def checked(name: str, rows: tuple[Any, ...], places: Callable[[MatrixInstruction], tuple[str, ...]]) -> None:
     """Make a table and ask whether it is complete, as it is before anything is looked up."""
     table = ScopedTable(name, rows, places)
     for kind in KINDS:
@@ -35,7 +35,7 @@ def checked(name: str, rows: tuple[Any, ...], places: Callable[[AnyInstruction],
 
 @pytest.mark.parametrize(("name", "rows", "places"), TABLES, ids=lambda x: x if isinstance(x, str) else "")
 def test_exactly_one_row_answers(
-    name: str, rows: tuple[Any, ...], places: Callable[[AnyInstruction], tuple[str, ...]]
+    name: str, rows: tuple[Any, ...], places: Callable[[MatrixInstruction], tuple[str, ...]]
 ) -> None:
     """Without what the table itself knows: of all rows that fit, one lies within every other and stands first."""
     checked(name, rows, places)
@@ -51,7 +51,7 @@ def test_exactly_one_row_answers(
 
 @pytest.mark.parametrize(("name", "rows", "places"), TABLES, ids=lambda x: x if isinstance(x, str) else "")
 def test_a_table_that_lacks_any_row_is_refused(
-    name: str, rows: tuple[Any, ...], places: Callable[[AnyInstruction], tuple[str, ...]]
+    name: str, rows: tuple[Any, ...], places: Callable[[MatrixInstruction], tuple[str, ...]]
 ) -> None:
     """Or another row takes its place: then that one is the wider one of a nest."""
     for row in rows:
@@ -65,7 +65,7 @@ def test_a_table_that_lacks_any_row_is_refused(
 
 @pytest.mark.parametrize(("name", "rows", "places"), TABLES, ids=lambda x: x if isinstance(x, str) else "")
 def test_a_table_that_has_any_row_twice_is_refused(
-    name: str, rows: tuple[Any, ...], places: Callable[[AnyInstruction], tuple[str, ...]]
+    name: str, rows: tuple[Any, ...], places: Callable[[MatrixInstruction], tuple[str, ...]]
 ) -> None:
     for number, row in enumerate(rows):
         with pytest.raises(TableError) as caught:

@@ -14,11 +14,11 @@ from warpmma.arithmetic import GENERATIONS, FusedDotAdd, group, recipe
 from warpmma.arithmetic import evidence_of as evidence
 from warpmma.arithmetic.recipes.evidence import EVIDENCE
 from warpmma.arithmetic.recipes.lowerings import LOWERINGS as PATHS
-from warpmma.isa import AnyInstruction, Instruction, warpgroup_instructions
+from warpmma.isa import Instruction, MatrixInstruction, warpgroup_instructions
 
 DATA = Path(__file__).parents[1] / "data"
 PAIRS = [(i, target) for i in wm.instructions() for target in i.targets]
-EVERY: list[tuple[AnyInstruction, str]] = [*PAIRS, *((i, t) for i in warpgroup_instructions() for t in i.targets)]
+EVERY: list[tuple[MatrixInstruction, str]] = [*PAIRS, *((i, t) for i in warpgroup_instructions() for t in i.targets)]
 FLOATING = ("quad pair", "half", "fp8", "f8f6f4", "f64", "mxf8f6f4", "mxf4", "mxf4nvf4")
 
 

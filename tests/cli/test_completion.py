@@ -14,9 +14,9 @@ from cli_cases import Capture
 from warpmma.cli import main
 from warpmma.cli.command_line import COMMANDS
 from warpmma.cli.commands.completion_command import candidates
-from warpmma.isa import TARGETS, AnyInstruction, every_fitting, instructions, warpgroup_instructions
+from warpmma.isa import TARGETS, MatrixInstruction, every_fitting, instructions, warpgroup_instructions
 
-EVERY: tuple[AnyInstruction, ...] = (*instructions(), *warpgroup_instructions())
+EVERY: tuple[MatrixInstruction, ...] = (*instructions(), *warpgroup_instructions())
 
 
 def offered(*words: str) -> list[str]:

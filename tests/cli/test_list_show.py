@@ -12,9 +12,18 @@ import pytest
 from cli_cases import Capture
 
 from warpmma.cli import main
-from warpmma.isa import TARGETS, AnyInstruction, find, instructions, named, parse_any, warpgroup_instructions, words_of
+from warpmma.isa import (
+    TARGETS,
+    MatrixInstruction,
+    find,
+    instructions,
+    named,
+    parse_any,
+    warpgroup_instructions,
+    words_of,
+)
 
-EVERY: tuple[AnyInstruction, ...] = (*instructions(), *warpgroup_instructions())
+EVERY: tuple[MatrixInstruction, ...] = (*instructions(), *warpgroup_instructions())
 
 
 def printed(capsys: Capture, *arguments: str) -> str:
@@ -60,7 +69,7 @@ def test_list(capsys: Capture, arguments: list[str], expected: Sequence[Any]) ->
 
 
 def test_a_row_names_its_instruction() -> None:
-    some: tuple[AnyInstruction, ...] = (*instructions(), *warpgroup_instructions()[::16])
+    some: tuple[MatrixInstruction, ...] = (*instructions(), *warpgroup_instructions()[::16])
     for i in some:
         assert named(words_of(i)).instruction.canonical == i.canonical
 

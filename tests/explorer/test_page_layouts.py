@@ -11,23 +11,23 @@ from oracles import needs
 
 import warpmma as wm
 from warpmma import scaling, sparsity
-from warpmma.isa import AnyInstruction, Instruction, fragment_instructions, warpgroup_instructions
+from warpmma.isa import Instruction, MatrixInstruction, fragment_instructions, warpgroup_instructions
 from warpmma.layouts import OPERANDS, Layout
 from warpmma.lookup import ids_of, layout_known
 from warpmma.show import explorer_data
 
 pytestmark = needs("browser")
 
-EVERY: tuple[AnyInstruction, ...] = (*wm.instructions(), *warpgroup_instructions())
+EVERY: tuple[MatrixInstruction, ...] = (*wm.instructions(), *warpgroup_instructions())
 MOVES = [i for i in fragment_instructions() if not {"global", "shared", "shared::cta"} & {*str(i).split(".")}]
 
 
-def rows_of(record: AnyInstruction) -> dict[str, Any]:
+def rows_of(record: MatrixInstruction) -> dict[str, Any]:
     data = explorer_data()
     return dict(zip(data["columns"], data["instructions"][EVERY.index(record)], strict=True))
 
 
-def layouts_of(record: AnyInstruction) -> list[Layout | None]:
+def layouts_of(record: MatrixInstruction) -> list[Layout | None]:
     shared = {"B"} if not isinstance(record, Instruction) else set()
     return [None if operand in shared else record.layout(operand) for operand in OPERANDS]
 

@@ -116,7 +116,7 @@ INNER: dict[str, str] = {
         (f"warpmma.isa:Gpus{x}" for x in ("", ".generation", ".meaning")), "a row of `GPUS`, read by messages and lists"
     ),
     "warpmma.analysis:bounds": "of a product that `prepare` has checked",
-    "warpmma.analysis:Parting": "made by `explain`",
+    "warpmma.analysis:FirstDifference": "made by `explain`",
     "warpmma.analysis:ulp_at": "of a format, at a rational number, for rooms above",
     **dict.fromkeys((f"warpmma.analysis:Explanation.{x}" for x in ("__str__", "json", "svg", "text")), "tests/show"),
     "warpmma.operations:float_code": "for rooms above, which check",
@@ -179,11 +179,11 @@ INNER: dict[str, str] = {
     ),
     **dict.fromkeys(
         (f"warpmma.{x}" for x in (
-            *(f"operations:{kind}{member}" for kind in ("Row", "Control")
+            *(f"operations:{kind}{member}" for kind in ("InstructionRow", "Control")
               for member in ("", ".__str__", ".__getstate__", ".known")),
-            *(f"isa:{kind}{member}" for kind in ("PtxInstruction", "FormInstruction", "AnyInstruction")
+            *(f"isa:{kind}{member}" for kind in ("PtxInstruction", "FormInstruction", "MatrixInstruction")
               for member in ("", ".__str__", ".__getstate__")),
-            "isa:FormInstruction.targets", *(f"isa:AnyInstruction.{member}" for member in (
+            "isa:FormInstruction.targets", *(f"isa:MatrixInstruction.{member}" for member in (
                 "block_scale", "canonical", "documented", "family", "format", "layout", "mnemonic", "ptx",
                 "scales_per_row", "shape", "sparse", "svg", "targets", "type",
             )),
@@ -247,7 +247,8 @@ INNER: dict[str, str] = {
         (f"warpmma.machine:{x}" for x in (
             "Alternative", "Argument",
             "Branch", "BranchTable", "Call", "Callee", "Constant", "Frame", "Guard", "Inverted", "Limit", "Limit.over",
-            "Program", "ReadOnly", "Return", "RowStep", "Slot", "Sum", "let_go", "run_program", "special_kind",
+            "InstructionStep", "Program", "ReadOnly", "Return", "Slot", "Sum",
+             "dead_slots", "run_program", "special_kind",
         )),
         "programs, as front ends make them of texts that they have checked",
     ),

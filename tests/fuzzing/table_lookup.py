@@ -6,7 +6,7 @@ from dataclasses import fields
 from typing import Any
 
 from warpmma import lookup, scaling, sparsity
-from warpmma.isa import AnyInstruction
+from warpmma.isa import MatrixInstruction
 from warpmma.lookup import WordPart
 
 from . import legal, table_fragments
@@ -18,7 +18,7 @@ __all__ = ["ENTRIES", "part"]
 _L = "warpmma.lookup"
 
 
-def _kept(rng: Rng) -> tuple[AnyInstruction, str]:
+def _kept(rng: Rng) -> tuple[MatrixInstruction, str]:
     """Choose an instruction and what it keeps in registers."""
     if chance(rng, 0.2):
         return legal.sparse(rng), "metadata"

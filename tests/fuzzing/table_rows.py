@@ -27,8 +27,8 @@ from warpmma.operations import (
     Exit,
     Fence,
     Hint,
+    InstructionRow,
     Mbarrier,
-    Row,
     Stack,
     Trap,
     WmmaMove,
@@ -41,7 +41,7 @@ from .hostile import Rng, chance, pick
 
 __all__ = ["ENTRIES", "KINDS", "a_row"]
 
-KINDS: tuple[type[Row], ...] = (
+KINDS: tuple[type[InstructionRow], ...] = (
     Access, AsyncStore, Atomic, Barrier, BulkCopy, CacheControl, CachePolicy, ClusterAddress, Copy, CopyGroup, Exit,
     Fence, Hint, Mbarrier, Stack, Trap, WmmaMove, WmmaMultiply,
 )  # fmt: skip
@@ -50,18 +50,18 @@ _ALONE = {"f16", "bf16", "f32", "f64"}
 
 
 @cache
-def _rows(kind: Any) -> tuple[Row, ...]:
+def _rows(kind: Any) -> tuple[InstructionRow, ...]:
     return tuple(row for row in operations.rows() if isinstance(row, kind))
 
 
-def a_row(kind: Any, rng: Rng) -> Row:
+def a_row(kind: Any, rng: Rng) -> InstructionRow:
     """Return a row of a kind."""
     return pick(rng, _rows(kind))
 
 
 def _shuffled(rng: Rng, target: bool) -> dict[str, Any]:
     """Name a row, perhaps with the qualifiers behind the first one in another order, and a target."""
-    row = a_row(Row, rng)
+    row = a_row(InstructionRow, rng)
     head, first, *words = [*str(row).split("."), ""]
     if chance(rng, 0.3):
         rng.shuffle(words)
@@ -69,19 +69,19 @@ def _shuffled(rng: Rng, target: bool) -> dict[str, Any]:
     return {"mnemonic": mnemonic, **({"target": pick(rng, row.targets)} if target or chance(rng, 0.5) else {})}
 
 
-def _list(**given: Any) -> list[Row]:
+def _list(**given: Any) -> list[InstructionRow]:
     return list(operations.rows(**given))
 
 
 _list.__signature__ = inspect.signature(operations.rows)  # type: ignore[attr-defined]
 
 
-def _fields(kind: type[Row], rng: Rng) -> dict[str, Any]:
+def _fields(kind: type[InstructionRow], rng: Rng) -> dict[str, Any]:
     row = a_row(kind, rng)
     return {f.name: getattr(row, f.name) for f in fields(row) if f.init}
 
 
-def _printed(kind: type[Row]) -> Callable[[Rng], dict[str, Any]]:
+def _printed(kind: type[InstructionRow]) -> Callable[[Rng], dict[str, Any]]:
     return lambda rng: {"object": a_row(kind, rng)}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import subprocess
 import sys
@@ -84,3 +85,16 @@ except ImportError as error:
     assert lines[0] == "True False True"
     assert lines[1].startswith("module 'warpmma.testing' cannot load 'strategies': import of hypothesis halted")
     assert lines[2].startswith("import of hypothesis halted")
+
+
+@pytest.mark.parametrize(
+    ("package", "old", "new"),
+    [("isa", "AnyInstruction", "MatrixInstruction"), ("operations", "Row", "InstructionRow"),
+     ("analysis", "Parting", "FirstDifference")],
+)  # fmt: skip
+def test_a_former_name_gives_the_new_object_and_warns(package: str, old: str, new: str) -> None:
+    module = importlib.import_module(f"warpmma.{package}")
+    with pytest.warns(DeprecationWarning, match=f"warpmma.{package}.{old} is named {new} now"):
+        assert getattr(module, old) is getattr(module, new)
+    with pytest.raises(AttributeError, match="no attribute 'Rows'"):
+        module.Rows  # noqa: B018

@@ -12,9 +12,9 @@ from messages import exactly
 import warpmma as wm
 from warpmma.errors import MnemonicError, TargetError
 from warpmma.isa import TARGET_NAMES as TARGETS
-from warpmma.isa import AnyInstruction, instructions, warpgroup_instructions
+from warpmma.isa import MatrixInstruction, instructions, warpgroup_instructions
 
-EVERY: tuple[AnyInstruction, ...] = (*instructions(), *warpgroup_instructions())
+EVERY: tuple[MatrixInstruction, ...] = (*instructions(), *warpgroup_instructions())
 NAMES = {"a": "a_type", "b": "b_type", "c": "c_type", "d": "d_type"}
 
 

@@ -12,8 +12,8 @@ from messages import exactly
 import warpmma as wm
 from warpmma.errors import MnemonicError
 from warpmma.isa import (
-    AnyInstruction,
     Instruction,
+    MatrixInstruction,
     instructions,
     named,
     parse_any,
@@ -49,7 +49,7 @@ def test_words_name_an_instruction(words: str, mnemonic: str) -> None:
 
 
 def test_short_words_of_every_instruction_name_it() -> None:
-    every: list[AnyInstruction] = [*instructions(), *warpgroup_instructions()[::17]]
+    every: list[MatrixInstruction] = [*instructions(), *warpgroup_instructions()[::17]]
     for i in every:
         short = words_of(i)
         found = named(short, for_bits=True).instruction

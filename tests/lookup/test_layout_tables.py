@@ -15,7 +15,7 @@ from svg_cells import FIELDS, elements
 
 import warpmma as wm
 from warpmma.errors import OperandError
-from warpmma.isa import AnyInstruction, instructions, warpgroup_instructions
+from warpmma.isa import MatrixInstruction, instructions, warpgroup_instructions
 from warpmma.layouts import ORDERS, TABLE_FORMATS, FragmentTable, Layout
 from warpmma.lookup import layout_table, operand_layout
 from warpmma.registers import Packing
@@ -24,14 +24,14 @@ Place = tuple[int, int, int, int, int]  # matrix, row, column, lane, index
 F16 = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 SP = "mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32"
 
-EVERY: tuple[AnyInstruction, ...] = (*instructions(), *(i for i in warpgroup_instructions() if i.n <= 24))
+EVERY: tuple[MatrixInstruction, ...] = (*instructions(), *(i for i in warpgroup_instructions() if i.n <= 24))
 
 
-def operands(i: AnyInstruction) -> list[str]:
+def operands(i: MatrixInstruction) -> list[str]:
     return [*"AC", *["B"] * (i.m < 64), *["metadata"] * i.sparse, *["scale_a", "scale_b"] * i.block_scale]
 
 
-SOME: dict[tuple[Layout, str], AnyInstruction] = {
+SOME: dict[tuple[Layout, str], MatrixInstruction] = {
     (operand_layout(i, x), x): i
     for i in EVERY
     for x in operands(i)

@@ -147,7 +147,7 @@ def test_a_recursion_without_end() -> None:
 )
 def test_what_cannot_be_called(line: str, says: str) -> None:
     with pytest.raises(OperandError, match=says):
-        go(f"{line}\nexit\n.func f\nret", provided={"given": lambda *x: ()})
+        go(f"{line}\nexit\n.func f\nret", runtime_calls={"given": lambda *x: ()})
 
 
 def test_functions_that_the_machine_provides() -> None:
@@ -157,7 +157,7 @@ def test_functions_that_the_machine_provides() -> None:
         seen.append((str(site), arguments, int(lanes.sum())))
         return ()
 
-    go("setp.lt.u32 p, lane, 5\n@p call given\nexit", threads=32, provided={"given": given})
+    go("setp.lt.u32 p, lane, 5\n@p call given\nexit", threads=32, runtime_calls={"given": given})
     assert seen == [("program.ptx:2: call", (), 5)]
 
 
@@ -228,7 +228,7 @@ def test_what_the_machine_provides_takes_and_gives_bytes() -> None:
         st.local.b32 frame, lane
         call twice, (0:4), (4:4)
         ld.local.b32 x, frame+4
-    """, parameters={"": 8}, provided={"twice": twice})  # fmt: skip
+    """, parameters={"": 8}, runtime_calls={"twice": twice})  # fmt: skip
     assert file.read("x").reshape(-1).tolist() == (2 * LANE).tolist()
     with pytest.raises(OperandError, match="call of twice: a result of 8 bytes; got 4"):
-        go("st.local.b32 frame, lane\ncall twice, (0:4), (8:8)", parameters={"": 16}, provided={"twice": twice})
+        go("st.local.b32 frame, lane\ncall twice, (0:4), (8:8)", parameters={"": 16}, runtime_calls={"twice": twice})

@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 import warpmma as wm
-from warpmma.machine import Branch, Constant, Guard, Inverted, Program, Return, RowStep, Site, Slot, let_go
+from warpmma.machine import Branch, Constant, Guard, InstructionStep, Inverted, Program, Return, Site, Slot, dead_slots
 from warpmma.operations import row
 
 SITE = Site("k", 1, "x")
 ADD, NOT = row("add.u32"), row("not.pred")
 
 
-def add(to: int, *of: int, guard: Guard | None = None) -> RowStep:
-    return RowStep(site=SITE, row=ADD, operands=tuple(map(Slot, of)), results=(Slot(to),), guard=guard)
+def add(to: int, *of: int, guard: Guard | None = None) -> InstructionStep:
+    return InstructionStep(site=SITE, row=ADD, operands=tuple(map(Slot, of)), results=(Slot(to),), guard=guard)
 
 
 def program(*steps: Any) -> Program:
@@ -24,40 +24,40 @@ def program(*steps: Any) -> Program:
 
 
 def test_behind_its_last_use() -> None:
-    found = let_go(program(add(2, 0, 1), add(3, 2, 0), add(4, 3, 3), Return(site=SITE)))
+    found = dead_slots(program(add(2, 0, 1), add(3, 2, 0), add(4, 3, 3), Return(site=SITE)))
     assert found == {0: (1,), 1: (2, 0), 2: (3, 4)}
 
 
 def test_what_a_loop_reads_again_lives() -> None:
     guard = Guard(Slot(8))
-    found = let_go(program(add(1, 0, 0), add(2, 1, 0), Branch(site=SITE, to=0, guard=guard), Return(site=SITE)))
+    found = dead_slots(program(add(1, 0, 0), add(2, 1, 0), Branch(site=SITE, to=0, guard=guard), Return(site=SITE)))
     assert found == {1: (1, 2)}
 
 
 def test_a_guarded_step_ends_no_life() -> None:
     guarded, plain = ([add(1, 0, 0, guard=g), add(2, 1, 0), Return(site=SITE)] for g in (Guard(Slot(8)), None))
     before = add(1, 3, 3)
-    assert 1 not in let_go(program(before, *guarded)).get(0, ())
-    assert 1 in let_go(program(before, *plain)).get(0, ())
+    assert 1 not in dead_slots(program(before, *guarded)).get(0, ())
+    assert 1 in dead_slots(program(before, *plain)).get(0, ())
 
 
 def test_either_way_counts() -> None:
-    found = let_go(
+    found = dead_slots(
         program(Branch(site=SITE, to=2, guard=Guard(Slot(8))), add(2, 0, 0), add(3, 1, 1), Return(site=SITE))
     )
     assert found == {1: (0, 2), 2: (1, 3)}
 
 
 def test_meetings_leave_it_to_what_follows() -> None:
-    shuffle = RowStep(
+    shuffle = InstructionStep(
         site=SITE, row=row("shfl.sync.idx.b32"),
         operands=(Slot(0), Constant(1, "b32"), Constant(31, "b32"), Constant(0xFFFFFFFF, "b32")),
         results=(Slot(1), None),
     )  # fmt: skip
-    assert let_go(program(shuffle, add(2, 1, 1), Return(site=SITE))) == {1: (0, 1, 2)}
-    assert let_go(program(shuffle, add(0, 1, 1), add(2, 0, 1), Return(site=SITE))) == {2: (0, 1, 2)}
-    inverted = RowStep(site=SITE, row=NOT, operands=(Inverted(Slot(0)),), results=(Slot(1),))
-    assert let_go(program(inverted, Return(site=SITE))) == {0: (0, 1)}
+    assert dead_slots(program(shuffle, add(2, 1, 1), Return(site=SITE))) == {1: (0, 1, 2)}
+    assert dead_slots(program(shuffle, add(0, 1, 1), add(2, 0, 1), Return(site=SITE))) == {2: (0, 1, 2)}
+    inverted = InstructionStep(site=SITE, row=NOT, operands=(Inverted(Slot(0)),), results=(Slot(1),))
+    assert dead_slots(program(inverted, Return(site=SITE))) == {0: (0, 1)}
 
 
 @pytest.mark.parametrize("hazards", ["error", "off"])

@@ -15,9 +15,9 @@ from warpmma.machine import (
     GlobalMemory,
     Grid,
     History,
+    InstructionStep,
     Program,
     Reporter,
-    RowStep,
     Site,
     Slot,
     WarpRegister,
@@ -73,12 +73,12 @@ def test_steps_that_were_prepared_for_one_target_are_not_used_for_another() -> N
     program = Program(
         name="both", registers=("b32", "b32"), names=("%r0", "%r1"),
         steps=(
-            RowStep(site=SITE, row=operation("mov.u32"), operands=(Slot(0),), results=(Slot(1),)),
-            RowStep(site=SITE, row=TARGETED, operands=(Slot(1),), results=(Slot(0),)),
+            InstructionStep(site=SITE, row=operation("mov.u32"), operands=(Slot(0),), results=(Slot(1),)),
+            InstructionStep(site=SITE, row=TARGETED, operands=(Slot(1),), results=(Slot(0),)),
         ),
     )  # fmt: skip
     first = replace(
-        program, steps=(RowStep(site=SITE, row=with_lanes(), results=(Slot(0),)), *program.steps),
+        program, steps=(InstructionStep(site=SITE, row=with_lanes(), results=(Slot(0),)), *program.steps),
     )  # fmt: skip
     for target in ("sm_90", MADE_UP, "sm_90"):
         grid = Grid(blocks=(1, 1, 1), threads=(32, 1, 1), shared=0)

@@ -7,7 +7,7 @@ import struct
 import numpy as np
 
 from warpmma import machine
-from warpmma.machine import Argument, Constant, Grid, ReadOnly, RowStep, Site, Slot, StepOperand
+from warpmma.machine import Argument, Constant, Grid, InstructionStep, ReadOnly, Site, Slot, StepOperand
 from warpmma.operations import RegisterType, row
 
 OPERATIONS = {"+": "add.u32", "-": "sub.u32", "*": "mul.lo.u32", "max": "max.u32", "^": "xor.b32"}
@@ -15,7 +15,7 @@ OPERATIONS = {"+": "add.u32", "-": "sub.u32", "*": "mul.lo.u32", "max": "max.u32
 
 def compiled(words: str) -> machine.Program:
     """Compile `x y + 3 *`: per thread, x and y are elements of the first two arrays; the result goes to the third."""
-    steps: list[RowStep] = []
+    steps: list[InstructionStep] = []
     kinds: list[RegisterType] = []
     stack: list[Slot | Constant] = []
 
@@ -23,7 +23,7 @@ def compiled(words: str) -> machine.Program:
         kinds.extend(result)
         slot = Slot(len(kinds) - 1)
         site, results = Site("toy", len(steps) + 1, mnemonic), (slot,) * len(result)
-        steps.append(RowStep(site=site, row=row(mnemonic, "sm_90"), operands=operands, results=results))
+        steps.append(InstructionStep(site=site, row=row(mnemonic, "sm_90"), operands=operands, results=results))
         return slot
 
     def element(array: int) -> Slot:

@@ -21,7 +21,7 @@ from warpmma.errors import MnemonicError, TableError, TargetError, WarpmmaError
 from warpmma.isa import FRAGMENT_FORMS, KEPT, REQUIRED, WORDS, InstructionTable, Spelling
 from warpmma.isa.grammar.instruction_forms import common
 from warpmma.isa.grammar.vocabulary import ABSENT, SIMULATED
-from warpmma.operations import MatrixMove, Operation, Row, operation, operations, row, rows, table
+from warpmma.operations import InstructionRow, MatrixMove, Operation, operation, operations, row, rows, table
 from warpmma.operations.forms import Form
 from warpmma.operations.measurements import elsewhere
 from warpmma.operations.memory import addresses
@@ -115,7 +115,7 @@ def test_heads_stay_and_types_and_spaces_keep_their_order(given: str) -> None:
 
 @given(st.sampled_from(ALL), st.randoms())
 @settings(max_examples=300, deadline=None)
-def test_a_row_is_found_by_its_words_in_any_order(given: Row, chance: random.Random) -> None:
+def test_a_row_is_found_by_its_words_in_any_order(given: InstructionRow, chance: random.Random) -> None:
     found = next(f for f in table._table().forms(given.mnemonic.partition(".")[0]) if given.mnemonic in f.mnemonics)
     head = max((h for h in found.heads if given.mnemonic.startswith(".".join(h))), key=len)
     words = given.mnemonic.split(".")[len(head) :]
@@ -154,7 +154,7 @@ def test_a_word_can_want_a_later_target_or_version_than_its_form() -> None:
         named = next((x for f in FORMS for x in _with(f, word)), None)
         assert named is not None, word
         found = row(named)
-        assert isinstance(found, Row) and found.ptx >= version
+        assert isinstance(found, InstructionRow) and found.ptx >= version
         assert set(found.targets) <= set(wm.isa.since(since))
     with pytest.raises(TargetError):
         row("ld.global.L2::256B.b32", "sm_75")

@@ -12,7 +12,7 @@ import pytest
 from oracles import needs
 
 from warpmma.errors import MnemonicError, TargetError
-from warpmma.operations import Access, Barrier, Copy, CopyGroup, Exit, Row, row, rows
+from warpmma.operations import Access, Barrier, Copy, CopyGroup, Exit, InstructionRow, row, rows
 from warpmma.operations.memory.loads_and_stores import FORMS
 from warpmma.operations.table import FormTable
 
@@ -250,4 +250,4 @@ def test_ptxas_takes_copies_and_barriers_from_their_first_version_on(tmp_path: P
 
 def test_forms_of_memory_are_few() -> None:
     """Of hundreds of thousands of spellings."""
-    assert len(FORMS) < 30 and all(issubclass(form.kind, Row) for form in FORMS)
+    assert len(FORMS) < 30 and all(issubclass(form.kind, InstructionRow) for form in FORMS)

@@ -14,7 +14,7 @@ import pytest
 from oracles import needs
 
 from warpmma.errors import MnemonicError, TargetError
-from warpmma.operations import Row, WmmaMove, WmmaMultiply, evidence, row, rows
+from warpmma.operations import InstructionRow, WmmaMove, WmmaMultiply, evidence, row, rows
 
 RECORDED = json.loads((Path(__file__).parents[1] / "data" / "wmma.json").read_text())
 ROWS = tuple(rows(opcode="wmma"))
@@ -150,7 +150,7 @@ def test_what_was_compared_says_so() -> None:
             assert known.assumption or "252 forms of sm_90, addresses generic, 0 differences" in known.compared
 
 
-def _text(given: Row, target: str) -> str:
+def _text(given: InstructionRow, target: str) -> str:
     """One instruction as a module, of registers that are set to nothing."""
     (letters,) = (re.findall(r"([abcdpq])(\d*)", given.syntax),)
     counts = Counter(letter for letter, _ in letters)

@@ -15,7 +15,7 @@ from warpmma.errors import OperandError
 from warpmma.operations import divided_factors, operation
 from warpmma.ptx import Function, load, read
 from warpmma.ptx.contraction.fusing import Contraction, contracted
-from warpmma.ptx.flow.regions import traced
+from warpmma.ptx.flow.fusion_regions import traced
 from warpmma.ptx.text.syntax import Label, Statement
 
 REGISTERS = """.reg .f32 %f<40>; .reg .f64 %d<20>; .reg .b16 %h<20>; .reg .b32 %r<20>; .reg .b64 %rd<20>;

@@ -14,7 +14,7 @@ from warpmma.errors import OperandError, UnsupportedError
 from warpmma.machine import Grid, LaunchOptions
 from warpmma.machine.memory import retyping
 from warpmma.ptx import load
-from warpmma.ptx.launch import modules, starting
+from warpmma.ptx.launch import entry_launch, modules
 
 HEAD = ".version 8.0 .target sm_80 .address_size 64 "
 TEXT = (
@@ -169,7 +169,7 @@ def test_what_launches_have_in_common_is_made_once(monkeypatch: pytest.MonkeyPat
 
     for owner, name in (
         (modules, "link"), (modules, "PreparedEntry"), (modules, "Signature"), (modules, "check_device"),
-        (starting.PreparedEntry, "_grid"), (retyping, "_float_of"), (LaunchOptions, "__post_init__"),
+        (entry_launch.PreparedEntry, "_grid"), (retyping, "_float_of"), (LaunchOptions, "__post_init__"),
     ):  # fmt: skip
         count(owner, name)
     device, module, memory = wm.Device("sm_80"), load(TEXT), np.zeros(4, np.uint32)

@@ -15,11 +15,11 @@ from warpmma.machine import (
     Constant,
     Frame,
     Guard,
+    InstructionStep,
     Inverted,
     Program,
     ReadOnly,
     Return,
-    RowStep,
     Slot,
     Sum,
 )
@@ -46,14 +46,14 @@ def steps(body: str, **more: str) -> list[Any]:
     return list(found.program.steps)
 
 
-def step(body: str, **more: str) -> RowStep:
+def step(body: str, **more: str) -> InstructionStep:
     """Return the first step of a body."""
     found = steps(body, **more)[0]
-    assert isinstance(found, RowStep)
+    assert isinstance(found, InstructionStep)
     return found
 
 
-def names(program: Program, x: RowStep) -> list[str]:
+def names(program: Program, x: InstructionStep) -> list[str]:
     """Names of the registers that a step writes."""
     return [program.names[slot.number] if slot else "_" for slot in x.results]
 
@@ -61,7 +61,7 @@ def names(program: Program, x: RowStep) -> list[str]:
 def test_registers_and_numbers() -> None:
     found = linked("add.s32 %r1, %r2, -1;")
     first = found.program.steps[0]
-    assert isinstance(first, RowStep) and str(first.row) == "add.s32"
+    assert isinstance(first, InstructionStep) and str(first.row) == "add.s32"
     assert first.operands[1] == Constant(0xFFFFFFFF, "b32")
     assert names(found.program, first) == ["%r1"]
 
@@ -97,7 +97,7 @@ def test_video_instructions_pick_and_negate() -> None:
 def test_comparison_with_two_destinations() -> None:
     found = linked("setp.lt.and.u32 %p1|%p2, %r1, %r2, !%p3;")
     first = found.program.steps[0]
-    assert isinstance(first, RowStep) and not found.problems
+    assert isinstance(first, InstructionStep) and not found.problems
     assert names(found.program, first) == ["%p1", "%p2"]
     (problem,) = linked("setp.lt.and.f16 %p1|%p2, %rs1, %rs2, !%p3;").problems
     assert "second destination" in str(problem)
@@ -162,7 +162,7 @@ def test_shared_variables_lie_apart_and_keep_their_banks() -> None:
     found = linked("mov.u32 %r1, one; mov.u32 %r2, two; mov.u32 %r3, more;", before=before)
     assert found.shared.variables == (("one", range(6)), ("two", range(136, 144)))
     assert (found.shared.static, found.shared.dynamic) == (16, 16 + 2 * 128)
-    moved = [x.operands[0] for x in found.program.steps if isinstance(x, RowStep)]
+    moved = [x.operands[0] for x in found.program.steps if isinstance(x, InstructionStep)]
     assert moved == [Constant(0, "b32"), Constant(136, "b32"), Constant(272, "b32")]
 
 
@@ -173,8 +173,8 @@ def test_shared_variables_that_nothing_reaches_have_no_place() -> None:
 def test_parameters_are_bytes_of_the_launch() -> None:
     found = linked("ld.param.u32 %r1, [b]; ld.param.s8 %rs1, [c+1];", ".param .u64 a, .param .u32 b, .param .b8 c[3]")
     first, second = found.program.steps[:2]
-    assert isinstance(first, RowStep) and first.operands == (Argument(8, 4, False, "b32"),)
-    assert isinstance(second, RowStep) and second.operands == (Argument(13, 1, True, "b16"),)
+    assert isinstance(first, InstructionStep) and first.operands == (Argument(8, 4, False, "b32"),)
+    assert isinstance(second, InstructionStep) and second.operands == (Argument(13, 1, True, "b16"),)
 
 
 def test_vectors_of_registers() -> None:
@@ -229,7 +229,7 @@ def test_a_branch_to_what_follows_is_turned_round() -> None:
     # THEN stands at the end of the text, but lanes have to meet behind it
     found = steps("setp.eq.s32 %p1, %r1, 0;\n@%p1 bra THEN;\nJOIN: st.global.u32 [%rd1], %r1;\nret;\n"
                   "THEN: add.s32 %r1, %r1, 1;\nbra JOIN;")  # fmt: skip
-    assert [type(x) for x in found] == [RowStep, Branch, RowStep, RowStep, Return]
+    assert [type(x) for x in found] == [InstructionStep, Branch, InstructionStep, InstructionStep, Return]
     assert found[1].to == 3 and found[1].guard.negated
 
 
@@ -274,9 +274,9 @@ def test_calls_pass_frames() -> None:
     found = linked(body, before=before)
     assert not found.problems
     store, call, load = found.program.steps[:3]
-    assert isinstance(store, RowStep) and store.operands[0] == Frame(0)
+    assert isinstance(store, InstructionStep) and store.operands[0] == Frame(0)
     assert call.to == "f" and call.arguments == ((0, 4),) and call.results == ((4, 4),)  # type: ignore[union-attr]
-    assert isinstance(load, RowStep) and load.operands == (Frame(4),)
+    assert isinstance(load, InstructionStep) and load.operands == (Frame(4),)
     callee = found.program.callees["f"]
     assert callee.first == 4 and callee.results == ((0, 4),) and callee.parameters == ((4, 4),)
     assert not callee.recursive

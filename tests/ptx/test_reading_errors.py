@@ -9,7 +9,7 @@ import pytest
 from warpmma import Device
 from warpmma.errors import PtxError
 from warpmma.ptx import load, read
-from warpmma.ptx.storage.reaching import reach
+from warpmma.ptx.storage.call_graph import reach
 
 HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
 ENTRY = f"{HEAD}.entry k(.param .u64 p) {{\n.reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .v4 .f32 v;\n"

@@ -13,7 +13,7 @@ from svg_cells import FIELDS, SVG, boxes, elements, expected
 
 import warpmma as wm
 from warpmma.errors import OperandError
-from warpmma.isa import AnyInstruction, warpgroup_instructions
+from warpmma.isa import MatrixInstruction, warpgroup_instructions
 from warpmma.layouts import Layout, Operand
 from warpmma.lookup import layout_table, operand_layout
 from warpmma.registers import Packing
@@ -26,7 +26,7 @@ WARPGROUP = "wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16"
 BY = ("element", "lane")
 
 
-def operands(instruction: AnyInstruction) -> list[str]:
+def operands(instruction: MatrixInstruction) -> list[str]:
     if not isinstance(instruction, wm.Instruction):
         return ["A", "C", "D"]
     words = ["metadata"] * instruction.sparse + ["scale_a", "scale_b"] * instruction.block_scale
@@ -34,9 +34,9 @@ def operands(instruction: AnyInstruction) -> list[str]:
 
 
 @cache
-def different() -> dict[tuple[Layout, str], AnyInstruction]:
+def different() -> dict[tuple[Layout, str], MatrixInstruction]:
     """Every layout that there is and the letter of its operand, with an instruction: all others' pictures are alike."""
-    every: tuple[AnyInstruction, ...] = (*wm.instructions(), *warpgroup_instructions())
+    every: tuple[MatrixInstruction, ...] = (*wm.instructions(), *warpgroup_instructions())
     return {
         (operand_layout(instruction, operand), operand): instruction
         for instruction in every

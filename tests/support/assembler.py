@@ -31,15 +31,15 @@ from warpmma.machine import (
     Grid,
     Guard,
     History,
+    InstructionStep,
     Inverted,
     Limit,
     Program,
-    Provided,
     ReadOnly,
     RegisterFile,
     Reporter,
     Return,
-    RowStep,
+    RuntimeCall,
     Site,
     Slot,
     Sum,
@@ -124,7 +124,7 @@ class Assembler:
         results = sum(len(x.names) for x in record.results)
         if mnemonic.startswith("mma."):
             words = [x.strip() for x in words[0].strip("{}").split(",")] + words[1:]
-        return RowStep(
+        return InstructionStep(
             **common, row=record, results=tuple(None if x == "_" else self.slots[x] for x in words[:results]),
             operands=tuple(self._operands(record, words[results:])),
         )  # fmt: skip
@@ -201,7 +201,7 @@ def batch_of(
 def go(
     text: str, *, threads: int = 64, blocks: int = 1, policy: Any = "error", arrays: tuple[Array, ...] = (),
     registers: str = "x y z at", predicates: str = "p q", wide: str = "wide", seed: int = 0,
-    limit: Limit | None = None, provided: Mapping[str, Provided] | None = None,
+    limit: Limit | None = None, runtime_calls: Mapping[str, RuntimeCall] | None = None,
     parameters: Mapping[str, Any] | None = None,
 ) -> tuple[RegisterFile, Costs]:  # fmt: skip
     batch, costs, addresses = batch_of(blocks, threads, policy, arrays, seed=seed)
@@ -209,7 +209,7 @@ def go(
     program = Assembler(text, classes, {f"a{i}": x for i, x in enumerate(addresses)}, parameters).program
     grid = Grid(blocks=(blocks, 1, 1), threads=(threads, 1, 1), shared=4096)
     values = run_program(
-        batch, program, grid, limit=limit or Limit(instructions=10**7), provided=provided or {}, keep=True
+        batch, program, grid, limit=limit or Limit(instructions=10**7), runtime_calls=runtime_calls or {}, keep=True
     )
     file = RegisterFile(batch.shape[:2])
     for name, kind, value in zip(classes, classes.values(), values, strict=True):

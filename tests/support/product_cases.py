@@ -15,7 +15,7 @@ from arrays import Array, Rng, same
 import warpmma as wm
 from lab.generators import mixed
 from warpmma import sparsity as sp
-from warpmma.isa import AnyInstruction, Instruction
+from warpmma.isa import Instruction, MatrixInstruction
 from warpmma.scaling import block_size
 
 module = importlib.import_module("warpmma.products.tiling")
@@ -82,7 +82,7 @@ def added(x: Array, y: Array) -> Array:
     return np.where(np.isnan(total), np.uint32(0x7FFFFFFF), total.view(np.uint32))
 
 
-def split(i: AnyInstruction, k: int, split_k: int | Sequence[int]) -> list[tuple[int, int]]:
+def split(i: MatrixInstruction, k: int, split_k: int | Sequence[int]) -> list[tuple[int, int]]:
     """Slices of k."""
     if isinstance(split_k, int):
         whole = -(-k // i.k)  # instructions
@@ -119,7 +119,7 @@ def small_tiles(size: int) -> Iterator[None]:
 WAYS = [(engine, *way) for engine in ENGINES for way in ((1, 512), (3, 16), (1, 5))]
 
 
-def check(i: AnyInstruction, target: str, expected: Array, *given: Any, **more: Any) -> None:
+def check(i: MatrixInstruction, target: str, expected: Array, *given: Any, **more: Any) -> None:
     """Every engine, number of threads and size of tile gives these codes."""
     fmt = i.format("D")
     for engine, threads, size in WAYS:
@@ -129,14 +129,14 @@ def check(i: AnyInstruction, target: str, expected: Array, *given: Any, **more: 
         same(d.view(fmt.code_dtype), expected)
 
 
-def drawn(i: AnyInstruction, m: int, n: int, k: int, rng: Rng, rare: float = 0.005) -> tuple[Array, Array, Array]:
+def drawn(i: MatrixInstruction, m: int, n: int, k: int, rng: Rng, rare: float = 0.005) -> tuple[Array, Array, Array]:
     """Codes of A, B and C."""
     shapes: Any = (("A", (m, k)), ("B", (k, n)), ("C", (m, n)))
     a, b, c = (mixed(i.format(x), shape, rng, rare) for x, shape in shapes)
     return a, b, c
 
 
-def typed(i: AnyInstruction, *codes: Array) -> list[Array]:
+def typed(i: MatrixInstruction, *codes: Array) -> list[Array]:
     return [i.format(x).array(y) for x, y in zip(("A", "B", "C"), codes, strict=False)]  # type: ignore[arg-type]
 
 

@@ -8,7 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from warpmma.machine import Branch, BranchTable, Call, Constant, Inverted, Program, ReadOnly, Return, RowStep, Slot
+from warpmma.machine import (
+    Branch,
+    BranchTable,
+    Call,
+    Constant,
+    InstructionStep,
+    Inverted,
+    Program,
+    ReadOnly,
+    Return,
+    Slot,
+)
 
 __all__ = ["alone"]
 
@@ -74,7 +85,7 @@ def alone(program: Program, special: dict[str, int], most: int = 100_000) -> dic
                     registers.pop(x, None)
                 registers.update(kept)
         else:
-            assert isinstance(step, RowStep)
+            assert isinstance(step, InstructionStep)
             if str(step.row) == "exit":
                 return registers
             (result,) = step.results

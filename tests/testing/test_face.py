@@ -22,7 +22,7 @@ def test_it_loads_no_more_than_is_asked_for() -> None:
         "print(*sorted(m.removeprefix('warpmma.testing.') for m in sys.modules if m.startswith('warpmma.testing.')))"
     )
     code = f"import sys, warpmma.testing as t; {loaded}; t.array_with; {loaded}; t.assert_same_bits; {loaded}"
-    assert output(code) == ["", "reading written", "assertions compared criteria difference reading written"]
+    assert output(code) == ["", "array_repr reading", "array_repr assertions compared criteria difference reading"]
 
 
 def test_its_names_are_listed_and_those_of_their_modules() -> None:

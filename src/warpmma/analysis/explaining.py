@@ -15,7 +15,7 @@ from .._arrays import as_array
 from ..arithmetic import recipe_of
 from ..errors import OperandError, shown
 from ..execution import mma_call
-from ..isa import AnyInstruction, Instruction, WarpgroupInstruction, check_target, plainest
+from ..isa import Instruction, MatrixInstruction, WarpgroupInstruction, check_target, plainest
 from ..products import (
     Chain,
     ChainInstruction,
@@ -32,7 +32,7 @@ from ..scaling import Quantized, scale_codes
 from ..sparsity import compress, positions, rows_met
 from .chain_of_element import ElementCodes, exact_result, links
 from .element_bounds import element_bound
-from .explanation import Explanation, parting_of
+from .explanation import Explanation, first_difference
 
 _MOST_TARGETS = 1 << 10
 
@@ -60,13 +60,13 @@ class _Explain(Protocol):
 
     @overload
     def __call__(
-        self, instruction: str | AnyInstruction | None, a: Multiplicand, b: Multiplicand,
+        self, instruction: str | MatrixInstruction | None, a: Multiplicand, b: Multiplicand,
         c: npt.ArrayLike | None = None, row: int = 0, column: int = 0, **more: Unpack[_Options],
     ) -> Explanation: ...  # fmt: skip
     @overload
     def __call__(
         self, a: Multiplicand, b: Multiplicand, c: npt.ArrayLike | None = None, row: int = 0, column: int = 0, *,
-        instruction: str | AnyInstruction | None = None, **more: Unpack[_Options],
+        instruction: str | MatrixInstruction | None = None, **more: Unpack[_Options],
     ) -> Explanation: ...  # fmt: skip
 
 
@@ -87,7 +87,7 @@ def _in_either_order(call: Callable[..., Explanation]) -> _Explain:
 @_in_either_order
 def explain(
     a: Multiplicand, b: Multiplicand, c: npt.ArrayLike | None = None, row: int = 0, column: int = 0, *,
-    instruction: str | AnyInstruction | None = None, float32: Float32 | None = None, target: str | None = None,
+    instruction: str | MatrixInstruction | None = None, float32: Float32 | None = None, target: str | None = None,
     targets: Sequence[str] | None = None, against: str | Sequence[str] | None = None, matrix: int = 0,
     metadata: npt.ArrayLike | None = None, selector: int = 0, indices: npt.ArrayLike | None = None,
     scale_a: npt.ArrayLike | None = None, scale_b: npt.ArrayLike | None = None,
@@ -157,7 +157,7 @@ def explain(
     told = _explained(product, row, column, matrix)
     given["float32"] = product.chain.float32  # chosen once, with one warning
     beside = tuple(_explained(_product(record, a, b, dict(given), x), row, column, matrix) for x in others)
-    return replace(told, others=beside, partings=tuple(parting_of(told, other) for other in beside))
+    return replace(told, others=beside, partings=tuple(first_difference(told, other) for other in beside))
 
 
 def _targets(target: object, targets: object, against: object) -> list[str]:
@@ -192,7 +192,7 @@ def _explained(product: Product, row: int, column: int, matrix: int) -> Explanat
 
 
 def _product(
-    record: AnyInstruction | None, a: Multiplicand, b: Multiplicand, given: dict[str, Any], target: str
+    record: MatrixInstruction | None, a: Multiplicand, b: Multiplicand, given: dict[str, Any], target: str
 ) -> Product:
     """Check operands and turn them into codes: of one instruction, or of a whole product."""
     if any(is_dask(x) for x in (a, b, given["c"])):

@@ -43,7 +43,7 @@ class _Place(NamedTuple):
         return not self.told.links[self.link].k
 
 
-def parting_of(told: Explanation, other: Explanation) -> Parting | None:
+def first_difference(told: Explanation, other: Explanation) -> FirstDifference | None:
     """Find the first step in which two explanations of one element part."""
     last = None
     for x, y in zip_longest(_places(told), _places(other)):
@@ -51,10 +51,10 @@ def parting_of(told: Explanation, other: Explanation) -> Parting | None:
             more, less = (told, other) if y is None else (other, told)
             where = x or last
             reason = f"{more.target} takes further steps, {less.target} does not"
-            return Parting(link=where.link, step=where.number, reason=reason) if where else None
+            return FirstDifference(link=where.link, step=where.number, reason=reason) if where else None
         if not _alike(x, y):
             reason = next(said for reason in _REASONS if (said := reason(x, y)))
-            return Parting(link=x.link, step=x.number, reason=reason)
+            return FirstDifference(link=x.link, step=x.number, reason=reason)
         last = x
     return None
 
@@ -208,7 +208,7 @@ class ChainLink(Record):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Parting(Shown):
+class FirstDifference(Shown):
     """The first step in which two targets differ.
 
     Attributes
@@ -257,7 +257,7 @@ class Explanation(Record):
         docs/specification/bounds.md. None where a result may be infinite, or an integer may wrap.
     others : tuple of Explanation
         The same on other targets.
-    partings : tuple of (Parting or None)
+    partings : tuple of (FirstDifference or None)
         For each of these, where the two first differ; None where they do not.
     float32 : {"ieee", "tf32", "tf32-truncated"} or None
         How float32 was multiplied; None of other types. With "tf32" `a` and `b` are rounded: that is not an error here.
@@ -284,7 +284,7 @@ class Explanation(Record):
     exact: Fraction | None
     bound: Fraction | None
     others: tuple[Explanation, ...] = ()
-    partings: tuple[Parting | None, ...] = ()
+    partings: tuple[FirstDifference | None, ...] = ()
     float32: Float32 | None = None
     site: str = ""
 
@@ -299,7 +299,7 @@ class Explanation(Record):
         return self.others[0] if self.others else None
 
     @property
-    def parting(self) -> Parting | None:
+    def parting(self) -> FirstDifference | None:
         """Where it and `against` first differ."""
         return self.partings[0] if self.partings else None
 

@@ -31,7 +31,7 @@ from ..arithmetic import (
     resolve,
     take_rows,
 )
-from ..isa import AnyInstruction, Instruction, check_target, parse, parse_any
+from ..isa import Instruction, MatrixInstruction, check_target, parse, parse_any
 from ..layouts import Layout
 from ..registers import LANES
 from ..scaling import block_scales
@@ -248,7 +248,7 @@ class Execution:
         return sparse_a(self.instruction).positions(given["metadata"], self.selector)
 
 
-def evidence(instruction: str | AnyInstruction, *, target: str) -> Evidence:
+def evidence(instruction: str | MatrixInstruction, *, target: str) -> Evidence:
     """Return the evidence for what an instruction computes on a target.
 
     Parameters

@@ -4,6 +4,7 @@
 the rows and records of `mma`, `wgmma`, `wmma` and of `ldmatrix` and its like; `names` what people write for them.
 """
 
+from .._lazy import renamed
 from .gpus import GPUS, Gpus, check_known, since
 from .grammar import (
     KEPT,
@@ -64,7 +65,6 @@ from .tables import (
     MEASURED_ON,
     WMMA_MOVES,
     WMMA_PRODUCTS,
-    AnyInstruction,
     Family,
     FragmentForm,
     FragmentInstruction,
@@ -82,6 +82,8 @@ from .tables import (
     warpgroup_instructions,
 )
 from .targets import TARGET_NAMES, TARGETS, Target
+
+__getattr__ = renamed(__name__, {"AnyInstruction": "MatrixInstruction"})
 
 __all__ = [
     "FAMILIES",
@@ -104,7 +106,6 @@ __all__ = [
     "WMMA_MOVES",
     "WMMA_PRODUCTS",
     "WORDS",
-    "AnyInstruction",
     "Convergence",
     "Door",
     "Family",

@@ -15,15 +15,15 @@ from .program import (
     Constant,
     Frame,
     Guard,
+    InstructionStep,
     Inverted,
     Program,
     ReadOnly,
     Return,
-    RowStep,
     Slot,
     StepOperand,
     Sum,
-    let_go,
+    dead_slots,
 )
 from .report import (
     BANKS,
@@ -45,7 +45,7 @@ from .report import (
     no_site,
     wavefronts,
 )
-from .run import Launch, LaunchOptions, Limit, ProgramWork, Provided, Work, launch_program, run_launch, run_program
+from .run import Launch, LaunchOptions, Limit, ProgramWork, RuntimeCall, Work, launch_program, run_launch, run_program
 
 __all__ = [
     "BANKS",
@@ -71,6 +71,7 @@ __all__ = [
     "HazardError",
     "HazardWarning",
     "History",
+    "InstructionStep",
     "Inverted",
     "Launch",
     "LaunchOptions",
@@ -78,13 +79,12 @@ __all__ = [
     "Policy",
     "Program",
     "ProgramWork",
-    "Provided",
     "ReadOnly",
     "RegisterFile",
     "Reporter",
     "Return",
     "Retyped",
-    "RowStep",
+    "RuntimeCall",
     "SharedSite",
     "Site",
     "Slot",
@@ -98,12 +98,12 @@ __all__ = [
     "Watching",
     "Work",
     "contradicts",
+    "dead_slots",
     "execute",
     "expected",
     "fits",
     "float_sites",
     "launch_program",
-    "let_go",
     "literal",
     "merged",
     "no_site",

@@ -1,16 +1,19 @@
 """Every instruction but `mma` and `wgmma` as a row: form, operands, what it computes, targets. No state."""
 
+from .._lazy import renamed
 from .arithmetic import divided_factors, packing, shl, shr, unpacking
 from .control import Control, Fence, Hint, Mbarrier, Stack, Trap
 from .effects import Access, Barrier, Copy, CopyGroup, Exit
 from .elements import float_code
 from .memory import AsyncStore, Atomic, BulkCopy, CacheControl, CachePolicy, ClusterAddress
 from .on_arrays import elementwise
-from .records import DTYPES, UNDEFINED, MemoryOrder, MemoryScope, Operation, RegisterType, Row, register_type
+from .records import DTYPES, UNDEFINED, InstructionRow, MemoryOrder, MemoryScope, Operation, RegisterType, register_type
 from .table import evidence, matrix_move, matrix_moves, operation, operations, row, rows
 from .variants import with_complement, with_selectors
 from .warp import MatrixMove, WmmaMove, WmmaMultiply
 from .windows import SPACES, WINDOWS, Space, Window, window_of
+
+__getattr__ = renamed(__name__, {"Row": "InstructionRow"})
 
 __all__ = [
     "DTYPES",
@@ -31,13 +34,13 @@ __all__ = [
     "Exit",
     "Fence",
     "Hint",
+    "InstructionRow",
     "MatrixMove",
     "Mbarrier",
     "MemoryOrder",
     "MemoryScope",
     "Operation",
     "RegisterType",
-    "Row",
     "Space",
     "Stack",
     "Trap",

@@ -9,12 +9,12 @@ from typing import Any, Literal
 import numpy as np
 
 from ..isa import POLICY, Signature, address, numbered, value
-from .records import Direction, MemoryOrder, MemoryScope, RegisterType, Row, register_type
+from .records import Direction, InstructionRow, MemoryOrder, MemoryScope, RegisterType, register_type
 from .windows import Space
 
 
 @dataclass(frozen=True, kw_only=True)
-class Access(Row):
+class Access(InstructionRow):
     """One `ld`, `ldu` or `st`: each lane moves `count` contiguous elements.
 
     Attributes
@@ -97,7 +97,7 @@ class Access(Row):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Copy(Row):
+class Copy(InstructionRow):
     """One `cp.async` from global to shared memory, asynchronous to its thread.
 
     Attributes
@@ -121,7 +121,7 @@ class Copy(Row):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CopyGroup(Row):
+class CopyGroup(InstructionRow):
     """What a thread does with its `cp.async` or `cp.async.bulk`: close a group of them, or wait.
 
     Attributes
@@ -142,7 +142,7 @@ class CopyGroup(Row):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Barrier(Row):
+class Barrier(InstructionRow):
     """One barrier of a block or a warp.
 
     Attributes
@@ -185,7 +185,7 @@ class Barrier(Row):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Exit(Row):
+class Exit(InstructionRow):
     """The end of a thread."""
 
     @property

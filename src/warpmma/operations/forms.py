@@ -9,11 +9,11 @@ from typing import Any
 from .. import isa
 from ..arithmetic import Evidence
 from ..errors import TableError
-from .records import Row
+from .records import InstructionRow
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Form(isa.InstructionForm[Row]):
+class Form(isa.InstructionForm[InstructionRow]):
     """A line of PTX's grammar, and the evidence of its rows.
 
     Attributes
@@ -31,7 +31,7 @@ class Form(isa.InstructionForm[Row]):
         """What all its rows have: how we know, and what is left open."""
         return {"evidence": self.evidence, "left_open": self.left_open}
 
-    def record(self, mnemonic: str) -> Row:
+    def record(self, mnemonic: str) -> InstructionRow:
         """Make the row of a mnemonic; raise `TableError` if its signature contradicts itself."""
         made = super().record(mnemonic)
         if says := next((x.problem for x in made.signature if x.problem), ""):

@@ -1,7 +1,7 @@
 """Rows: the records of all instructions except `mma` and `wgmma`, with a class per kind, that the machine executes.
 
 The machine dispatches on the class: an `Operation` maps registers to registers; instructions on memory and threads are
-in `effects`, `atomics`, `fences`, `phases` and others.
+in `effects`, `atomics`, `fences`, `mbarrier_forms` and others.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ UNDEFINED = "the lane is not in its membermask, or a lane in it takes no part or
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row(FormInstruction, ABC):
+class InstructionRow(FormInstruction, ABC):
     """One instruction; mnemonic, targets, version of PTX and convergence are those of `isa.FormInstruction`.
 
     Attributes
@@ -72,7 +72,7 @@ class Row(FormInstruction, ABC):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Operation(Row):
+class Operation(InstructionRow):
     """One instruction without memory operands.
 
     Attributes

@@ -27,7 +27,7 @@ from .control import Fence, Hint, Mbarrier, Stack, Trap
 from .effects import Access, Barrier, Copy, CopyGroup, Exit
 from .forms import Form
 from .memory import AsyncStore, Atomic, BulkCopy, CacheControl, CachePolicy, ClusterAddress
-from .records import Operation, Row
+from .records import InstructionRow, Operation
 from .warp import MatrixMove, WmmaMove, WmmaMultiply
 
 FORMS: tuple[Form, ...] = (*arithmetic.FORMS, *warp.FORMS, *memory.FORMS, *control.FORMS)
@@ -36,7 +36,7 @@ FORMS: tuple[Form, ...] = (*arithmetic.FORMS, *warp.FORMS, *memory.FORMS, *contr
 _MOST_SEEN, _SHOWN = 4096, 6
 
 
-class FormTable(InstructionTable[Form, Row]):
+class FormTable(InstructionTable[Form, InstructionRow]):
     """The rows of some forms; what is looked up is remembered.
 
     Parameters
@@ -78,7 +78,7 @@ class FormTable(InstructionTable[Form, Row]):
             raise self.unknown(name, Operation, "operation", "operation")
         return found
 
-    def unknown(self, name: str, kind: type[Row] | None, door: Door, what: str) -> MnemonicError:
+    def unknown(self, name: str, kind: type[InstructionRow] | None, door: Door, what: str) -> MnemonicError:
         """Make the error for a name without a row of a kind, or of any: what the name is, or the nearest names."""
         text = f"{name!r} is no {what} that is simulated"
         if known := explained(name, door):
@@ -89,7 +89,7 @@ class FormTable(InstructionTable[Form, Row]):
         nearest = near(name, self._likely(name, kind))
         return MnemonicError(text + (f". Nearest: {nearest}" if nearest else ""))
 
-    def _likely(self, name: str, kind: type[Row] | None) -> list[str]:
+    def _likely(self, name: str, kind: type[InstructionRow] | None) -> list[str]:
         """List mnemonics that a name may stand for: those of its opcode, or all."""
         forms = self.forms(name.partition(".")[0]) or self.forms()
         return [x for form in forms if kind is None or issubclass(form.kind, kind) for x in form.mnemonics]
@@ -112,7 +112,7 @@ def row(mnemonic: str, target: str | None = None) -> PtxInstruction:
 
     Returns
     -------
-    Row or Instruction
+    InstructionRow or Instruction
         The same object on every call.
 
     Raises
@@ -138,7 +138,7 @@ def row(mnemonic: str, target: str | None = None) -> PtxInstruction:
     return _table().look_up(mnemonic, target)
 
 
-def rows(target: str | None = None, opcode: str | None = None) -> Iterator[Row]:
+def rows(target: str | None = None, opcode: str | None = None) -> Iterator[InstructionRow]:
     """List the rows of a target and an opcode, or all: of those that compute the same bits one, the shortest.
 
     Raises
@@ -174,7 +174,7 @@ def evidence(mnemonic: str, *, target: str) -> Evidence:
     derived: PTX ISA 9.1, 9.7.3; assuming NaN, and what is flushed just below the least normal number, as on an H200
     """
     found = row(mnemonic, target)
-    return found.known(target) if isinstance(found, Row) else evidence_of(cast(Instruction, found), target)
+    return found.known(target) if isinstance(found, InstructionRow) else evidence_of(cast(Instruction, found), target)
 
 
 def operations(target: str | None = None) -> tuple[Operation, ...]:
@@ -219,13 +219,13 @@ def matrix_move(mnemonic: str, target: str | None = None) -> MatrixMove:
     return cast(MatrixMove, _of(MatrixMove, mnemonic, target, "move", "ldmatrix or stmatrix"))
 
 
-def _listed(kind: type[Row], target: str | None) -> tuple[Row, ...]:
+def _listed(kind: type[InstructionRow], target: str | None) -> tuple[InstructionRow, ...]:
     if target is not None:
         check_known(target)
     return tuple(x for x in _table().rows(kind) if target is None or target in x.targets)
 
 
-def _of(kind: type[Row], mnemonic: str, target: str | None, door: Door, what: str) -> Row:
+def _of(kind: type[InstructionRow], mnemonic: str, target: str | None, door: Door, what: str) -> InstructionRow:
     name = bare(mnemonic)
     found = _table().find(name)
     if not isinstance(found, kind):
@@ -235,7 +235,7 @@ def _of(kind: type[Row], mnemonic: str, target: str | None, door: Door, what: st
     return found
 
 
-def _by_name(instance: Row) -> Any:
+def _by_name(instance: InstructionRow) -> Any:
     """Pickle by its mnemonic, for what it computes may be no function of a module: unpickled is the row itself."""
     if _table().find(instance.mnemonic) is instance:
         return row, (instance.mnemonic,)

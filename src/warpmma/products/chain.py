@@ -21,7 +21,7 @@ from .._records import Shown
 from ..arithmetic import Engine, Popcount, Recipe, Resolved, dot_chain, resolve
 from ..errors import OperandError, shown
 from ..formats import FORMATS
-from ..isa import AnyInstruction
+from ..isa import MatrixInstruction
 from .float32 import ChainInstruction, Float32, recipe_on
 from .results import output_format
 
@@ -70,7 +70,7 @@ class ProductOptions(Shown):
     """Options of a product beside its operands: the parameters of `matmul` with these names."""
 
     target: str
-    instruction: str | AnyInstruction | None = None
+    instruction: str | MatrixInstruction | None = None
     float32: Float32 | None = None
     split_k: int | Sequence[int] = 1
     promote_every: int | None = None

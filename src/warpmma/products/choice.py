@@ -18,7 +18,7 @@ from .._records import Shown
 from ..arithmetic import Engine, Evidence, FmaChain, FusedDotAdd, IntegerSum, Popcount, Recipe, Resolved, library_note
 from ..errors import MnemonicError, OperandError, ScaleError, WarpmmaError, shown
 from ..formats import FORMATS
-from ..isa import AnyInstruction, Instruction, check_known, check_target, find, instructions, parse_any
+from ..isa import Instruction, MatrixInstruction, check_known, check_target, find, instructions, parse_any
 from ..sparsity import sparse_a
 from .chain import Chain, ProductOptions, chain_of
 from .float32 import (
@@ -86,7 +86,7 @@ class Choice(Shown):
         return sum(-(-(stop - start) // self.instruction.k) for start, stop in self.slices)
 
     @property
-    def others(self) -> tuple[AnyInstruction, ...]:
+    def others(self) -> tuple[MatrixInstruction, ...]:
         """Further instructions for the same types on the target, whose sums may differ in the last bits.
 
         One for each way to add that is not the chosen instruction's, of `wgmma` that with the largest n. A kernel that
@@ -95,7 +95,7 @@ class Choice(Shown):
         mine = self.instruction
         if isinstance(mine, FloatFma):
             return ()
-        found: dict[tuple[Recipe, int], AnyInstruction] = {}
+        found: dict[tuple[Recipe, int], MatrixInstruction] = {}
         for i in find(
             a=mine.a_type, b=mine.b_type, c=mine.c_type, d=mine.d_type, sparse=mine.sparse, kind=mine.kind,
             block_scale=mine.block_scale, satfinite=mine.satfinite, target=self.target,
@@ -128,7 +128,7 @@ class Choice(Shown):
         return "\n".join(lines)
 
 
-def _sums(instruction: AnyInstruction, target: str) -> tuple[Recipe, int]:
+def _sums(instruction: MatrixInstruction, target: str) -> tuple[Recipe, int]:
     """Tell the sums of instructions for the same types apart: by recipe, and by how k is cut if that can be seen."""
     how, k = recipe_on(instruction, target), instruction.k // (2 if instruction.sparse else 1)
     unit = how.unit
@@ -148,7 +148,7 @@ class Lazy(Protocol):
 class Options(TypedDict, total=False):
     """What `matmul` takes beside operands and target."""
 
-    instruction: str | AnyInstruction | None
+    instruction: str | MatrixInstruction | None
     float32: Float32 | None
     out: Array | None
     split_k: int | Sequence[int]
@@ -164,7 +164,7 @@ class Options(TypedDict, total=False):
 
 def choose(
     a: Multiplicand | Lazy, b: Multiplicand | Lazy, c: npt.ArrayLike | Lazy | None = None, *,
-    instruction: str | AnyInstruction | None = None, float32: Float32 | None = None, target: str,
+    instruction: str | MatrixInstruction | None = None, float32: Float32 | None = None, target: str,
     split_k: int | Sequence[int] = 1, promote_every: int | None = None, epilogue: str | None = None,
     indices: npt.ArrayLike | None = None, scale_a: npt.ArrayLike | Lazy | None = None,
     scale_b: npt.ArrayLike | Lazy | None = None, engine: Engine = "auto",

@@ -25,7 +25,7 @@ from .._tracebacks import warn_caller
 from ..arithmetic import Evidence, FmaChain, Recipe, evidence_of, recipe_of
 from ..errors import OperandError
 from ..formats import FORMATS, Format
-from ..isa import TARGET_NAMES, AnyInstruction
+from ..isa import TARGET_NAMES, MatrixInstruction
 from ..layouts import Operand
 
 Float32 = Literal["ieee", "tf32", "tf32-truncated"]
@@ -89,7 +89,7 @@ class FloatFma(Record):
 FMA = FloatFma()
 """What float32 is multiplied by without tensor cores."""
 
-ChainInstruction = AnyInstruction | FloatFma
+ChainInstruction = MatrixInstruction | FloatFma
 """What a chain along k can be made of."""
 
 _RECIPE = Recipe(d="f32", a="f32", b="f32", c="f32", unit=FmaChain())
@@ -109,7 +109,7 @@ def evidence_on(instruction: ChainInstruction, target: str) -> Evidence:
     return _EVIDENCE if isinstance(instruction, FloatFma) else evidence_of(instruction, target)
 
 
-def checked_float32(word: object, instruction: AnyInstruction | None) -> Float32 | None:
+def checked_float32(word: object, instruction: MatrixInstruction | None) -> Float32 | None:
     """Check the argument `float32`, beside an instruction that was named."""
     if word is None:
         return None

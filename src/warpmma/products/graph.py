@@ -50,8 +50,8 @@ def matmul_lazily(given: Given, options: ProductOptions) -> da.Array:
     else:
         start = da.broadcast_to(da.asarray(c), shape).rechunk((a.chunks[0], b.chunks[1]))
     return _Graph(
-        chain=chain, options=options, scale_a=scale_a, scale_b=scale_b, starts=list(accumulate(along, initial=0)),
-    ).of(a, b, start)  # fmt: skip
+        chain=chain, options=options, scale_a=scale_a, scale_b=scale_b, starts=list(accumulate(along, initial=0))
+    ).of(a, b, start)
 
 
 def _multiplicands(a: Any, b: Any) -> tuple[da.Array, da.Array]:

@@ -22,7 +22,7 @@ from .._records import Shown
 from ..arithmetic import Engine, warn_of_numpy
 from ..errors import OperandError
 from ..formats import Format
-from ..isa import AnyInstruction
+from ..isa import MatrixInstruction
 from .chain import Chain, Operands, ProductOptions
 from .choice import Lazy, Options, decide, is_dask, tensor_scales
 from .float32 import Float32
@@ -118,7 +118,7 @@ def matmul(
 ) -> Array: ...
 def matmul(
     a: Multiplicand | Lazy, b: Multiplicand | Lazy, c: npt.ArrayLike | Lazy | None = None, *,
-    instruction: str | AnyInstruction | None = None, float32: Float32 | None = None, target: str,
+    instruction: str | MatrixInstruction | None = None, float32: Float32 | None = None, target: str,
     out: Array | None = None, split_k: int | Sequence[int] = 1, promote_every: int | None = None,
     epilogue: str | None = None, indices: npt.ArrayLike | None = None, scale_a: npt.ArrayLike | Lazy | None = None,
     scale_b: npt.ArrayLike | Lazy | None = None, engine: Engine = "auto", threads: int | None = None,

@@ -11,10 +11,10 @@ from .._lazy import on_demand as _on_demand
 if TYPE_CHECKING:  # what `_ORIGINS` says
     from . import plugin as plugin
     from . import strategies as strategies
+    from .array_repr import array_with
     from .assertions import assert_close, assert_same_bits, ulps
     from .guessing import Guesses, guess, guess_fragment
     from .simulated import Gpu
-    from .written import array_with
 
 __all__ = ["Gpu", "Guesses", "array_with", "assert_close", "assert_same_bits", "guess", "guess_fragment", "ulps"]
 
@@ -23,7 +23,7 @@ _ORIGINS = {
     ".assertions": ("assert_close", "assert_same_bits", "ulps"),
     ".guessing": ("Guesses", "guess", "guess_fragment"),
     ".simulated": ("Gpu",),
-    ".written": ("array_with",),
+    ".array_repr": ("array_with",),
 }
 
 if not TYPE_CHECKING:  # to which every name would be one

@@ -15,7 +15,7 @@ from .._progress import Watched
 from .._records import Shown
 from ..arithmetic import Engine, Evidence
 from ..errors import OperandError, TargetError, shown
-from ..isa import TARGET_NAMES, AnyInstruction, Instruction, check_known, parse_any
+from ..isa import TARGET_NAMES, Instruction, MatrixInstruction, check_known, parse_any
 from ..products import Multiplicand, Options, matmul
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Gpu(Shown):
     def __str__(self) -> str:
         return self.target
 
-    def has(self, instruction: str | AnyInstruction) -> bool:
+    def has(self, instruction: str | MatrixInstruction) -> bool:
         """Whether the target has an instruction."""
         return self.target in parse_any(instruction).targets
 
@@ -210,7 +210,7 @@ class Gpu(Shown):
             raise TargetError(f"arrays are of a device of {device.target}; expected gpu.device(), of {self.target}")
         return device
 
-    def evidence(self, instruction: str | AnyInstruction) -> Evidence:
+    def evidence(self, instruction: str | MatrixInstruction) -> Evidence:
         """Return the evidence for what an instruction computes: `warpmma.evidence`."""
         return execution.evidence(instruction, target=self.target)
 

@@ -45,8 +45,8 @@ from ..isa import Instruction, check_target, parse
 from ..layouts import OPERANDS, Operand
 from ..registers import LANES
 from ..scaling import byte_ids, pack_scales, thread_ids
+from .array_repr import Written
 from .draws import KINDS, Kind, Weighted, drawn_codes, weighted
-from .written import Written
 
 __all__ = ["KINDS", "Kind", "fragments", "matrices", "operands"]
 

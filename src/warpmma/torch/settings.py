@@ -17,7 +17,7 @@ from typing import Literal, cast
 from .._arguments import check_choice, check_threads, is_integer
 from ..arithmetic import Engine, Evidence, FusedDotAdd, resolve
 from ..errors import MnemonicError, OperandError, TargetError, shown
-from ..isa import TARGETS, AnyInstruction, WarpgroupInstruction, check_known, check_target, find, parse_any
+from ..isa import TARGETS, MatrixInstruction, WarpgroupInstruction, check_known, check_target, find, parse_any
 from ..operations import operation
 from ..products import (
     FLOAT32,
@@ -43,7 +43,7 @@ class ProductSettings:
 
     target: str
     kind: str
-    named: tuple[AnyInstruction, ...]
+    named: tuple[MatrixInstruction, ...]
     float32: Float32
     accumulate: Accumulator
     split_k: int
@@ -76,7 +76,7 @@ def checked_settings(
     )  # fmt: skip
 
 
-def _named(target: str, instruction: object) -> tuple[str, tuple[AnyInstruction, ...]]:
+def _named(target: str, instruction: object) -> tuple[str, tuple[MatrixInstruction, ...]]:
     """Tell kinds of instructions from mnemonics."""
     if instruction is None:
         return "mma", ()
@@ -86,7 +86,7 @@ def _named(target: str, instruction: object) -> tuple[str, tuple[AnyInstruction,
         if isinstance(each, str) and each in _KINDS:
             kind = each
             continue
-        record = parse_any(cast(AnyInstruction, each))
+        record = parse_any(cast(MatrixInstruction, each))
         check_target(record, target)
         if record.sparse or record.block_scale:
             raise OperandError(f"{record}: products of tensors are dense and have no block scales; use warpmma.matmul")
@@ -124,10 +124,10 @@ def chosen(a: str, b: str, given: ProductSettings, stype: str = "") -> ChainInst
         raise TargetError(f"{given.target} has no mma for {a} x {b}{rest}") from None
 
 
-def _block_scaled(a: str, b: str, stype: str, target: str) -> AnyInstruction:
+def _block_scaled(a: str, b: str, stype: str, target: str) -> MatrixInstruction:
     """Return the `mma` with block scales; of e2m1 ue4m3 are those of 16 elements, ue8m0 of 32."""
 
-    def fitting(where: str) -> list[AnyInstruction]:
+    def fitting(where: str) -> list[MatrixInstruction]:
         found = find(a=a, b=b, block_scale=True, sparse=False, stype=stype, target=where)
         return [i for i in found if i.k // i.scales_per_row == (16 if stype == "ue4m3" else 32)]
 

@@ -15,7 +15,7 @@ from typing import Literal
 
 from ..._records import Shown
 from ...errors import UnsupportedError
-from ...isa import TARGETS, AnyInstruction
+from ...isa import TARGETS, MatrixInstruction
 from .lowerings import GENERATIONS, lowering_of, variants
 from .scopes import Scope, ScopedTable
 
@@ -287,7 +287,7 @@ _TABLE = ScopedTable(
 
 
 @cache
-def evidence_of(record: AnyInstruction, target: str) -> Evidence:
+def evidence_of(record: MatrixInstruction, target: str) -> Evidence:
     """Return how we know what a record computes on a target that has it; see `warpmma.evidence`.
 
     Raises
@@ -308,7 +308,7 @@ def evidence_of(record: AnyInstruction, target: str) -> Evidence:
     return replace(row.evidence, machine=machine)
 
 
-def _as_its_generation(record: AnyInstruction, target: str, machine: str) -> Evidence:
+def _as_its_generation(record: MatrixInstruction, target: str, machine: str) -> Evidence:
     """Conclude from a target of the same generation."""
     generation = TARGETS[target].generation
     other = next((t for t in GENERATIONS[generation] if t in _NAMED and t in record.targets), None)

@@ -19,7 +19,7 @@ from typing import Literal, cast
 from ..._arguments import is_integer
 from ...errors import TargetError, shown
 from ...formats import FORMATS
-from ...isa import TARGETS, AnyInstruction, check_target, parse_any
+from ...isa import TARGETS, MatrixInstruction, check_target, parse_any
 from .scopes import Scope, ScopedTable
 from .units import FloatChains, FmaChain, FusedDotAdd, GroupedDotAdd, IntegerSum, Popcount, Recipe, Unit
 
@@ -162,7 +162,7 @@ LOWERINGS: tuple[Lowering, ...] = (
 """The lowering of each group of instructions on each generation."""
 
 
-def _generations(record: AnyInstruction) -> tuple[str, ...]:
+def _generations(record: MatrixInstruction) -> tuple[str, ...]:
     return _generations_of(record.targets)
 
 
@@ -174,7 +174,7 @@ def _generations_of(targets: tuple[str, ...]) -> tuple[str, ...]:
 _TABLE = ScopedTable("LOWERINGS", LOWERINGS, _generations)
 
 
-def lowering(instruction: str | AnyInstruction, target: str) -> Lowering:
+def lowering(instruction: str | MatrixInstruction, target: str) -> Lowering:
     """Return the lowering of an instruction on a target; raise `TargetError` if the target lacks it."""
     record = parse_any(instruction)
     check_target(record, target)
@@ -182,12 +182,12 @@ def lowering(instruction: str | AnyInstruction, target: str) -> Lowering:
 
 
 @cache
-def lowering_of(record: AnyInstruction, target: str) -> Lowering:
+def lowering_of(record: MatrixInstruction, target: str) -> Lowering:
     """Return the lowering of a record on a target that is known to have it."""
     return cast(Lowering, _TABLE.find(record, TARGETS[target].generation))
 
 
-def recipe(instruction: str | AnyInstruction, target: str) -> Recipe:
+def recipe(instruction: str | MatrixInstruction, target: str) -> Recipe:
     """Return the recipe of an instruction on a target.
 
     Parameters
@@ -216,7 +216,7 @@ def recipe(instruction: str | AnyInstruction, target: str) -> Recipe:
 
 
 @cache
-def recipe_of(record: AnyInstruction, target: str) -> Recipe:
+def recipe_of(record: MatrixInstruction, target: str) -> Recipe:
     """Return the recipe of a record on a target that is known to have it."""
     taken = lowering_of(record, target)
     unit = taken.arithmetic

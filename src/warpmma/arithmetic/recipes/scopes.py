@@ -26,7 +26,7 @@ from typing import Generic, TypeVar
 
 from ..._records import Shown
 from ...errors import TableError, UnsupportedError
-from ...isa import AnyInstruction, Instruction, WarpgroupInstruction, instructions, parse_any, warpgroup_instructions
+from ...isa import Instruction, MatrixInstruction, WarpgroupInstruction, instructions, parse_any, warpgroup_instructions
 
 WARPGROUPS = "wgmma "
 """Prefix of the names of `wgmma` groups."""
@@ -38,7 +38,7 @@ _TYPES: Mapping[str, str] = MappingProxyType({
 })  # fmt: skip
 
 
-def group(instruction: str | AnyInstruction) -> str:
+def group(instruction: str | MatrixInstruction) -> str:
     """Name the group of instructions that share a lowering: the types decide it, or the shape where one type has two.
 
     Examples
@@ -51,7 +51,7 @@ def group(instruction: str | AnyInstruction) -> str:
     return group_of(parse_any(instruction))
 
 
-def group_of(record: AnyInstruction) -> str:
+def group_of(record: MatrixInstruction) -> str:
     """Name the group of a record that is known to be legal; `UnsupportedError` if its types are of no group."""
     if record.shape == "m8n8k4" and record.a_type == record.b_type == "f16":
         return "quad pair"
@@ -88,7 +88,7 @@ class Scope(Shown):
         where = " and ".join(f"{name} is {' or '.join(map(str, values))}" for name, values in self.only)
         return f"{self.group!r} on {', '.join(self.places)}" + f" where {where}" * bool(where)
 
-    def fits(self, instruction: str | AnyInstruction, place: str) -> bool:
+    def fits(self, instruction: str | MatrixInstruction, place: str) -> bool:
         """Whether the row speaks of this instruction at this place."""
         return self.group == group(instruction) and self.fits_in_group(instruction, place)
 
@@ -135,12 +135,12 @@ class ScopedTable(Generic[Row]):
         Two rows overlap without being nested, or are in the wrong order.
     """
 
-    def __init__(self, name: str, rows: Iterable[Row], places: Callable[[AnyInstruction], tuple[str, ...]]) -> None:
+    def __init__(self, name: str, rows: Iterable[Row], places: Callable[[MatrixInstruction], tuple[str, ...]]) -> None:
         self.name = name
         self.rows = tuple(rows)
         self._places = places
         self._of_group: dict[str, list[Row]] = {}
-        self._complete: set[type[AnyInstruction]] = set()
+        self._complete: set[type[MatrixInstruction]] = set()
         for row in self.rows:
             self._of_group.setdefault(row.group, []).append(row)
         for those in self._of_group.values():
@@ -160,7 +160,7 @@ class ScopedTable(Generic[Row]):
             return
         raise TableError(f"{self.name} {what}: {first}; {second}")
 
-    def find(self, record: AnyInstruction, place: str) -> Row | None:
+    def find(self, record: MatrixInstruction, place: str) -> Row | None:
         """Return the row that answers for a legal instruction; None at a place where no answer is due.
 
         Raises
@@ -172,14 +172,14 @@ class ScopedTable(Generic[Row]):
             self.check_complete(type(record))
         return self._first(record, group_of(record), place)
 
-    def _first(self, record: AnyInstruction, group: str, place: str) -> Row | None:
+    def _first(self, record: MatrixInstruction, group: str, place: str) -> Row | None:
         return next((row for row in self._of_group.get(group, ()) if row.fits_in_group(record, place)), None)
 
-    def check_complete(self, kind: type[AnyInstruction]) -> None:
+    def check_complete(self, kind: type[MatrixInstruction]) -> None:
         """Rule 4: raise `TableError` unless all instructions of a kind have rows, and all rows for it instructions."""
         # Instructions that no row distinguishes are looked up once.
-        different: dict[tuple[object, ...], tuple[AnyInstruction, str]] = {}
-        every: tuple[AnyInstruction, ...] = instructions() if kind is Instruction else warpgroup_instructions()
+        different: dict[tuple[object, ...], tuple[MatrixInstruction, str]] = {}
+        every: tuple[MatrixInstruction, ...] = instructions() if kind is Instruction else warpgroup_instructions()
         for record in every:
             group, places = group_of(record), self._places(record)
             asked = {name: row for row in self._of_group.get(group, ()) for name, _ in row.only}

@@ -23,9 +23,9 @@ from ...errors import MnemonicError, shown
 from ...isa import (
     FRAGMENT_OPCODES,
     MEASURED_ON,
-    AnyInstruction,
     FragmentHolder,
     FragmentInstruction,
+    MatrixInstruction,
     fragment_instructions,
     named,
     parse_fragments,
@@ -75,7 +75,7 @@ def add_instruction(parser: argparse.ArgumentParser, help: str = "") -> None:
     )  # fmt: skip
 
 
-def instruction_of(words: str | Sequence[str], target: str | None = None) -> AnyInstruction:
+def instruction_of(words: str | Sequence[str], target: str | None = None) -> MatrixInstruction:
     """Return the instruction that words name; a choice among several is noted, and printed before the result.
 
     Parameters

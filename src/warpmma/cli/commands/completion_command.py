@@ -25,7 +25,7 @@ from ...isa import (
     TARGETS,
     TYPES,
     VOCABULARY,
-    AnyInstruction,
+    MatrixInstruction,
     every_fitting,
     fragment_test,
     has_place,
@@ -275,7 +275,7 @@ def _fragments(named: tuple[str, ...], current: str) -> tuple[tuple[str, str], .
     return found + (("wgmma", ""),) * (not named and not current)
 
 
-def _fitting(named: tuple[str, ...], word: str, left: Sequence[AnyInstruction]) -> int:
+def _fitting(named: tuple[str, ...], word: str, left: Sequence[MatrixInstruction]) -> int:
     """Count what one word more leaves; types and layouts mean something together with those before."""
     if has_place(word) or word in STAND_FOR:
         return len(_left((*named, word)))
@@ -283,7 +283,7 @@ def _fitting(named: tuple[str, ...], word: str, left: Sequence[AnyInstruction]) 
 
 
 @cache
-def _left(named: tuple[str, ...]) -> tuple[AnyInstruction, ...]:
+def _left(named: tuple[str, ...]) -> tuple[MatrixInstruction, ...]:
     """Return what words leave; `wgmma` only where they leave no `mma`, or say so."""
     if not named:
         return instructions()

@@ -16,7 +16,7 @@ from typing import Any
 from ..._views import view
 from ...analysis import Advice, ErrorReport, error
 from ...errors import OperandError, shown
-from ...isa import AnyInstruction, check_target
+from ...isa import MatrixInstruction, check_target
 from ...layouts import OPERANDS
 from ...products import FLOAT32
 from ..arguments.matrix_files import add_chain, add_matrices, operand_file, read_npy, words_and_files
@@ -116,7 +116,7 @@ def _measured(options: argparse.Namespace) -> ErrorReport:
         return error(*operands, instruction=i, targets=targets, bound=not options.no_bound, progress=True, **more)
 
 
-def _instruction(words: Sequence[str], targets: Sequence[str]) -> AnyInstruction | None:
+def _instruction(words: Sequence[str], targets: Sequence[str]) -> MatrixInstruction | None:
     if not words:
         return None
     i = instruction_of(words, targets[0])

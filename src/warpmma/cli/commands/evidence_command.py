@@ -15,7 +15,7 @@ from dataclasses import asdict
 from typing import Any
 
 from ...arithmetic import Evidence, evidence_of, group
-from ...isa import TARGETS, AnyInstruction, check_known, check_target, instructions, warpgroup_instructions
+from ...isa import TARGETS, MatrixInstruction, check_known, check_target, instructions, warpgroup_instructions
 from ..arguments.naming import instruction_of
 from ..output.streams import write
 from ..output.terminal import Paint, add_output, folded, paint_of, tabulated
@@ -58,15 +58,15 @@ def _evidence(options: argparse.Namespace) -> int:
     return 0
 
 
-def _every(target: str) -> tuple[AnyInstruction, ...]:
+def _every(target: str) -> tuple[MatrixInstruction, ...]:
     return (*instructions(target), *warpgroup_instructions(target))
 
 
-def _column(i: AnyInstruction) -> str:
+def _column(i: MatrixInstruction) -> str:
     return f"sp {group(i)}" if i.sparse else group(i)
 
 
-def _of_instruction(i: AnyInstruction, target: str | None) -> list[dict[str, Any]]:
+def _of_instruction(i: MatrixInstruction, target: str | None) -> list[dict[str, Any]]:
     """Rule 2; targets with the same evidence are one row."""
     found: dict[Evidence, list[str]] = {}
     for each in i.targets if target is None else (target,):

@@ -19,7 +19,7 @@ from ...arithmetic import Evidence, evidence_of
 from ...errors import MnemonicError, OperandError, shown
 from ...execution import mma
 from ...formats import FORMATS, Format
-from ...isa import AnyInstruction, Instruction, check_target
+from ...isa import Instruction, MatrixInstruction, check_target
 from ...layouts import OPERANDS
 from ...products import FLOAT32, matmul
 from ..arguments.matrix_files import add_chain, add_matrices, matrix_file, operand_file, read_npy, words_and_files
@@ -83,7 +83,7 @@ def _execute(options: argparse.Namespace) -> int:
     return 0
 
 
-def _product(options: argparse.Namespace, i: AnyInstruction, operands: list[Array]) -> Array:
+def _product(options: argparse.Namespace, i: MatrixInstruction, operands: list[Array]) -> Array:
     """Rule 1."""
     a, b, *rest = operands
     c = rest[0] if rest else None
@@ -112,7 +112,7 @@ def _plain(d: Array) -> Array:
     return d.view(f"u{d.dtype.itemsize}") if d.dtype.kind == "V" else d
 
 
-def _text(options: argparse.Namespace, i: AnyInstruction, d: Array, known: Evidence, paint: Paint) -> str:
+def _text(options: argparse.Namespace, i: MatrixInstruction, d: Array, known: Evidence, paint: Paint) -> str:
     saved = ""
     if options.output is not None:
         saved = f", in {options.output}{' as raw codes' * (d.dtype.kind == 'V')}"
@@ -123,7 +123,7 @@ def _text(options: argparse.Namespace, i: AnyInstruction, d: Array, known: Evide
     return "\n".join(lines)
 
 
-def _facts(options: argparse.Namespace, i: AnyInstruction, d: Array, fmt: Format, known: Evidence) -> dict[str, Any]:
+def _facts(options: argparse.Namespace, i: MatrixInstruction, d: Array, fmt: Format, known: Evidence) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "instruction": str(i), "target": options.target, "type": fmt.name, "dtype": str(d.dtype),
         "shape": list(d.shape), "evidence": {"kind": known.kind, "source": known.source, "device": known.device},

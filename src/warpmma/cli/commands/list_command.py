@@ -17,7 +17,7 @@ from ..._arguments import suggestion
 from ..._text import counted
 from ...errors import MnemonicError, shown
 from ...isa import (
-    AnyInstruction,
+    MatrixInstruction,
     WarpgroupInstruction,
     check_known,
     every_fitting,
@@ -73,7 +73,7 @@ def _list(options: argparse.Namespace) -> int:
     return 0
 
 
-def _found(options: argparse.Namespace) -> list[AnyInstruction]:
+def _found(options: argparse.Namespace) -> list[MatrixInstruction]:
     """Rule 1."""
     if options.target is not None:
         check_known(options.target)
@@ -85,11 +85,11 @@ def _found(options: argparse.Namespace) -> list[AnyInstruction]:
     return [i for i in every if i in left]
 
 
-def _of_type(name: str) -> set[AnyInstruction]:
+def _of_type(name: str) -> set[MatrixInstruction]:
     """Return the instructions with a type for A or B; if there are none, those with the type for D."""
     type_ = type_named(name)
-    every: tuple[AnyInstruction, ...] = (*instructions(), *warpgroup_instructions())
-    found: set[AnyInstruction] = {i for i in every if type_ in (i.a_type, i.b_type)}
+    every: tuple[MatrixInstruction, ...] = (*instructions(), *warpgroup_instructions())
+    found: set[MatrixInstruction] = {i for i in every if type_ in (i.a_type, i.b_type)}
     found = found or {i for i in every if i.d_type == type_}
     if not found:
         known = sorted({type_ for i in every for type_ in (i.a_type, i.b_type, i.d_type)})
@@ -98,7 +98,7 @@ def _of_type(name: str) -> set[AnyInstruction]:
     return found
 
 
-def _rows(found: Sequence[AnyInstruction]) -> list[tuple[str, ...]]:
+def _rows(found: Sequence[MatrixInstruction]) -> list[tuple[str, ...]]:
     rows: dict[tuple[str, ...], list[int]] = {}
     for i in found:
         shape = i.shape.replace(f"n{i.n}", "n{}") if isinstance(i, WarpgroupInstruction) else i.shape
@@ -112,7 +112,7 @@ def _span(n: list[int]) -> str:
     return str(n[0]) if len(n) == 1 else f"{n[0]}..{n[-1]}"
 
 
-def _facts(i: AnyInstruction) -> dict[str, Any]:
+def _facts(i: MatrixInstruction) -> dict[str, Any]:
     return {
         "mnemonic": str(i), "m": i.m, "n": i.n, "k": i.k, "d": i.d_type, "a": i.a_type, "b": i.b_type, "c": i.c_type,
         "sparsity": i.sparsity, "kind": i.kind, "scale_vec": i.scale_vec, "stype": i.stype, "satfinite": i.satfinite,

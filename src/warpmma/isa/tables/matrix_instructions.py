@@ -183,9 +183,6 @@ class MatrixInstruction(PtxInstruction):
         raise NotImplementedError
 
 
-AnyInstruction = MatrixInstruction
-"""An `mma` or a `wgmma`."""
-
 Explain = Callable[[str, Door], str]
 InstructionT = TypeVar("InstructionT", bound=MatrixInstruction)
 RowT = TypeVar("RowT", bound=MnemonicRow)

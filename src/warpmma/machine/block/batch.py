@@ -16,7 +16,7 @@ from ...errors import OperandError
 from ...operations import DTYPES, Operation
 from ..base import Lanes, RegisterShadow, Site, WarpRegister, is_number, literal
 from ..memory import GlobalMemory, GlobalSpace, LocalMemory, SharedMemory
-from ..order import Clocks, History
+from ..order import History, VectorClocks
 from ..report import Costs, Reporter, Watching
 from ..sync import AsyncOperations, Barriers, ClusterBarrier, MbarrierPhases
 
@@ -54,7 +54,7 @@ class Batch:
     loaded_poison : set of Site
         Loads that read unwritten memory without a report.
     lanes : Lanes
-    clocks : Clocks
+    clocks : VectorClocks
     memory : GlobalMemory
     global_space, shared, local : Space
     async_operations : AsyncOperations
@@ -74,7 +74,7 @@ class Batch:
         self.loaded_poison: set[Site] = set()
         self.native = resolve(engine) == "native" and runs_elements()
         self.lanes = Lanes(len(blocks), threads)
-        self.clocks = Clocks(blocks, self.lanes.shape[1], history, tracking=reporter.tracking)
+        self.clocks = VectorClocks(blocks, self.lanes.shape[1], history, tracking=reporter.tracking)
         self.shared = SharedMemory(reporter, self.clocks, len(blocks), shared)
         self.local = LocalMemory(reporter, self.lanes.shape)
         self.global_space = GlobalSpace(memory, self.clocks, reporter)

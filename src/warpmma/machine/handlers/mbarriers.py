@@ -1,6 +1,6 @@
 """Barriers in shared memory, by phases: `mbarrier`.
 
-The rules (PTX ISA 9.1, 9.7.13.15; rows in `operations.phases`):
+The rules (PTX ISA 9.1, 9.7.13.15; rows in `operations.mbarrier_forms`):
 
 1. PTX leaves the layout of the 64 bits open. Here, from the lowest bit: the pending arrivals, the arrivals expected in
    a phase, the pending bytes, the phase, and whether it is an mbarrier at all. Lanes that meet at one take turns in the

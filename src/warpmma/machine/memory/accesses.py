@@ -10,7 +10,7 @@ import numpy as np
 from ..._arrays import Array
 from ...operations import MemoryOrder, MemoryScope
 from ..base import Site
-from ..order import Agents, Clocks, ThreadScope
+from ..order import Agents, ThreadScope, VectorClocks
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,7 +21,7 @@ class Touch:
     ----------
     site : Site
     time : int
-    clocks : Clocks
+    clocks : VectorClocks
     address : ndarray of int
         `[block, warp, lane]`, for reports.
     lanes : ndarray of bool
@@ -38,7 +38,7 @@ class Touch:
 
     site: Site
     time: int
-    clocks: Clocks
+    clocks: VectorClocks
     address: Array
     lanes: Array
     offset: Array

@@ -15,7 +15,7 @@ from ..._arrays import Array
 from ...errors import OperandError
 from ...operations import WINDOWS
 from ..base import Site, flat, locate
-from ..order import Clocks, ThreadScope
+from ..order import ThreadScope, VectorClocks
 from ..report import NamedArray, Reporter, element_at
 from .accesses import Touch
 from .address_space import PHASE, AddressSpace, Region, nearest
@@ -181,7 +181,7 @@ class GlobalMemory:
         return self._called(next(region for region, x in self._allocations.items() if x is allocation))
 
     def touched(
-        self, clocks: Clocks, site: Site, address: Array, size: int, lanes: Array, alignment: int
+        self, clocks: VectorClocks, site: Site, address: Array, size: int, lanes: Array, alignment: int
     ) -> Iterator[tuple[Allocation, Touch]]:
         """Allocations that are touched, and by which of the lanes."""
         time = clocks.tick(site)
@@ -226,7 +226,7 @@ class GlobalMemory:
         return [*regions[:at], own, *regions[at:]], (np.insert(starts, at, own.start), np.insert(ends, at, own.stop))
 
     def _touch(
-        self, clocks: Clocks, site: Site, time: int, address: Array, lanes: Array, offset: Array, size: int
+        self, clocks: VectorClocks, site: Site, time: int, address: Array, lanes: Array, offset: Array, size: int
     ) -> Touch:
         who = clocks.who(time, lanes, len(offset))
         return Touch(

@@ -28,7 +28,7 @@ from ..._records import Shown
 from ..._text import counted
 from ...formats import FORMATS, FloatFormat
 from ..base import Site
-from ..program import RowStep
+from ..program import InstructionStep
 from .global_memory import GlobalMemory
 
 _WIDTHS = (8, 16, 32, 64, 128)
@@ -65,7 +65,7 @@ def float_sites(steps: Iterable[Any]) -> dict[int, str]:
     return {
         id(step.site): type_
         for step in steps
-        if isinstance(step, RowStep) and isinstance(named := getattr(step.row, "type", ""), str)
+        if isinstance(step, InstructionStep) and isinstance(named := getattr(step.row, "type", ""), str)
         if (type_ := _float_of(named))
     }
 

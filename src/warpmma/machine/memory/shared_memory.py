@@ -9,7 +9,7 @@ import numpy as np
 
 from ..._arrays import Array, frozen
 from ..base import Site, flat, locate
-from ..order import Clocks, ThreadScope
+from ..order import ThreadScope, VectorClocks
 from ..report import Reporter, element_at
 from .accesses import Touch
 from .address_space import nearest
@@ -40,7 +40,7 @@ class SharedMemory(Space):
     Parameters
     ----------
     reporter : Reporter
-    clocks : Clocks
+    clocks : VectorClocks
     blocks, size : int
         `size` in bytes for each block.
     """
@@ -48,7 +48,7 @@ class SharedMemory(Space):
     name = "shared"
     scope = ThreadScope.CTA
 
-    def __init__(self, reporter: Reporter, clocks: Clocks, blocks: int, size: int) -> None:
+    def __init__(self, reporter: Reporter, clocks: VectorClocks, blocks: int, size: int) -> None:
         self.size = size
         stride = -(-size // _ALIGNMENT) * _ALIGNMENT
         data = np.zeros(blocks * stride // 8, np.uint64).view(np.uint8)

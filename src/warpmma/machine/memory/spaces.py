@@ -22,7 +22,7 @@ import numpy as np
 from ..._arrays import Array
 from ...operations import MemoryOrder, MemoryScope
 from ..base import Site, acting
-from ..order import Clocks, ThreadScope
+from ..order import ThreadScope, VectorClocks
 from ..report import Reporter
 from .accesses import Touch
 from .allocation import Allocation
@@ -128,7 +128,7 @@ class GlobalSpace(Space):
     Parameters
     ----------
     memory : GlobalMemory
-    clocks : Clocks
+    clocks : VectorClocks
         Of the batch.
     reporter : Reporter
     """
@@ -137,7 +137,7 @@ class GlobalSpace(Space):
     scope = ThreadScope.GPU
     keeps_poison = False
 
-    def __init__(self, memory: GlobalMemory, clocks: Clocks, reporter: Reporter) -> None:
+    def __init__(self, memory: GlobalMemory, clocks: VectorClocks, reporter: Reporter) -> None:
         self._memory, self._clocks, self._reporter = memory, clocks, reporter
 
     def touch(

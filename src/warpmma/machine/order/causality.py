@@ -301,7 +301,7 @@ class Causality:
         waiting, arriving : ndarray of bool
             `[block, warp, lane]`.
         held : ndarray of object or None
-            Clocks, `[block, warp, lane]`.
+            VectorClocks, `[block, warp, lane]`.
         """
         for block in np.flatnonzero(waiting.any(axis=(1, 2))).tolist():
             come = self.held[block][arriving[block]].tolist()

@@ -86,7 +86,7 @@ def _keys(blocks: range, warps: int) -> Array:
     return frozen(block | thread)
 
 
-class Clocks:
+class VectorClocks:
     """The clocks of a batch of blocks.
 
     Parameters

@@ -1,6 +1,6 @@
 """Programs as the machine runs them: numbered steps."""
 
-from .liveness import let_go
+from .liveness import dead_slots
 from .steps import (
     Alternative,
     AnyStep,
@@ -12,11 +12,11 @@ from .steps import (
     Constant,
     Frame,
     Guard,
+    InstructionStep,
     Inverted,
     Program,
     ReadOnly,
     Return,
-    RowStep,
     Slot,
     StepOperand,
     Sum,

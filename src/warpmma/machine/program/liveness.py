@@ -3,10 +3,10 @@
 The rules:
 
 1. A register is live at a place if some path from there reads it before it writes it. A step that has a guard, or is
-   not a `RowStep`, may leave the old value: it does not end the life of what it writes.
+   not an `InstructionStep`, may leave the old value: it does not end the life of what it writes.
 2. A register that a step reads or writes and that is dead after it is released by that step, or by the next one of the
-   same basic block at which lanes neither meet nor wait. `preparing` releases it only if all lanes that have not exited
-   are there together: lanes at other places may still read theirs.
+   same basic block at which lanes neither converge nor wait. `step_compiler` releases it only if all lanes that have
+   not exited are there together: lanes elsewhere may still read theirs.
 3. Functions have registers of their own; a function releases none of its callers'.
 """
 
@@ -19,7 +19,19 @@ from typing import Any
 from ..._dataflow import settle
 from ...isa import Instruction
 from ...operations import Barrier, Exit, Operation
-from .steps import Alternative, AnyStep, Branch, BranchTable, Call, Inverted, Program, Return, RowStep, Slot, Sum
+from .steps import (
+    Alternative,
+    AnyStep,
+    Branch,
+    BranchTable,
+    Call,
+    InstructionStep,
+    Inverted,
+    Program,
+    Return,
+    Slot,
+    Sum,
+)
 
 
 def _slots(x: Any) -> Iterator[int]:
@@ -38,7 +50,7 @@ def _slots(x: Any) -> Iterator[int]:
 def _uses(step: AnyStep) -> tuple[list[int], list[int]]:
     """Return the registers that a step reads, and those that it writes."""
     read = [] if step.guard is None else [step.guard.slot.number]
-    if isinstance(step, RowStep):
+    if isinstance(step, InstructionStep):
         read += _slots(step.operands)
         return read, [x.number for x in step.results if x is not None]
     if isinstance(step, BranchTable):
@@ -75,18 +87,18 @@ def _stretches(program: Program) -> list[range]:
 
 def _may(step: AnyStep) -> bool:
     """Return whether lanes neither meet nor wait at a step (rule 2)."""
-    if not isinstance(step, RowStep) or isinstance(step.row, Instruction | Barrier | Exit):
+    if not isinstance(step, InstructionStep) or isinstance(step.row, Instruction | Barrier | Exit):
         return False
     if getattr(step.row, "observes", False) or (isinstance(step.row, Operation) and step.row.membermask):
         return False
     return not step.beside and step.row.convergence in ("none", "mask")
 
 
-def let_go(program: Program) -> Mapping[int, tuple[int, ...]]:
+def dead_slots(program: Program) -> Mapping[int, tuple[int, ...]]:
     """Return, by place, the registers that its step releases."""
     stretches, last = _stretches(program), len(program.steps) - 1
     uses = [_uses(step) for step in program.steps]
-    whole = [isinstance(step, RowStep) and step.guard is None for step in program.steps]
+    whole = [isinstance(step, InstructionStep) and step.guard is None for step in program.steps]
     number = {stretch.start: i for i, stretch in enumerate(stretches)}
     to = [[number[x] for x in _after(stretch[-1], program.steps[stretch[-1]], last)] for stretch in stretches]
     behind = _behind([_summed(stretch, uses, whole) for stretch in stretches], to)

@@ -101,7 +101,7 @@ class Guard(Shown):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RowStep(Shown):
+class InstructionStep(Shown):
     """An instruction that is a row, or an `mma`.
 
     Attributes
@@ -224,7 +224,7 @@ class Callee(Shown):
     frame: int = 0
 
 
-AnyStep = RowStep | Branch | BranchTable | Call | Return | Alternative
+AnyStep = InstructionStep | Branch | BranchTable | Call | Return | Alternative
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -247,7 +247,7 @@ class Program(Shown):
         Bytes of the entry's frame of local memory.
     shared : tuple of range
         Variables in shared memory; bytes between them are unused. Dynamic shared memory follows the last.
-    lets_go : mapping of int to tuple of int
+    dead_slots : mapping of int to tuple of int
         By place, slots that are dead after it: see `liveness`.
     checked : bool
         Whether the operands are known to fit their rows, as those of PTX are, which were bound; `check` does else.
@@ -262,14 +262,14 @@ class Program(Shown):
     callees: Mapping[str, Callee] = field(default_factory=dict)
     frame: int = 0
     shared: tuple[range, ...] = ()
-    lets_go: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    dead_slots: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     checked: bool = field(default=False, repr=False, compare=False)
     kept: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     def check(self) -> None:
         """Raise `OperandError` where operands or results do not fit their rows."""
         for step in self.steps:
-            if isinstance(step, RowStep):
+            if isinstance(step, InstructionStep):
                 self._check(step.row, step.row.sources, step.operands, "takes", "operand")
                 self._check(step.row, step.row.results, step.results, "gives", "result")
 

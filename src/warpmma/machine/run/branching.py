@@ -16,7 +16,7 @@ import numpy as np
 
 from ..base import Site
 from ..program import Alternative, Branch, BranchTable, Guard
-from .convergence import Meetings
+from .convergence import ConvergencePoints
 from .groups import Advance, Group
 from .scheduling import STOP
 from .state import State
@@ -99,7 +99,7 @@ def check_uniform(state: State, site: Site, some: Group, rest: Group) -> None:
     state.batch.reporter.report("divergent", site, bad, detail=detail)
 
 
-def branch_table(state: State, meetings: Meetings, place: int, step: BranchTable) -> Advance:
+def branch_table(state: State, meetings: ConvergencePoints, place: int, step: BranchTable) -> Advance:
     """Return a `brx.idx` as a function of the group that has come to it."""
     counts, slot = state.counts, step.index.number
     choose = None if step.guard is None else chooser(state, step.site, step.guard)

@@ -25,14 +25,14 @@ from ...errors import LimitError, OperandError, shown
 from ...operations import DTYPES, Stack
 from ..base import Site, WarpRegister
 from ..block import Batch
-from ..program import Call, Callee, Return, RowStep
+from ..program import Call, Callee, InstructionStep, Return
 from .branching import check_uniform, chooser, divided
-from .convergence import Meetings
+from .convergence import ConvergencePoints
 from .groups import Advance, Group
 from .scheduling import STOP
 from .state import Refresh, State
 
-Provided = Callable[[Batch, Site, tuple[Array, ...], Array], tuple[Array, ...]]
+RuntimeCall = Callable[[Batch, Site, tuple[Array, ...], Array], tuple[Array, ...]]
 """From the batch, the site of the call, the bytes of each argument, uint8 `[block, warp, lane, n]`, and the lanes that
 call it, to the bytes of each result."""
 
@@ -48,30 +48,30 @@ class Calls:
     Parameters
     ----------
     state : State
-    meetings : Meetings
+    meetings : ConvergencePoints
     """
 
-    _provided: Mapping[str, Provided]
+    _runtime_calls: Mapping[str, RuntimeCall]
     _taken: Array
 
-    def __init__(self, state: State, meetings: Meetings) -> None:
+    def __init__(self, state: State, meetings: ConvergencePoints) -> None:
         self._state, self._meetings = state, meetings
         self._functions = sorted(state.program.callees.values(), key=lambda x: x.first)
         self._at = {x.address: x for x in self._functions}
-        self._stacks = any(isinstance(x, RowStep) and isinstance(x.row, Stack) for x in state.program.steps)
+        self._stacks = any(isinstance(x, InstructionStep) and isinstance(x.row, Stack) for x in state.program.steps)
         self._frames = self._stacks or state.program.frame > 0 or any(x.frame for x in self._functions)
         self.end()
 
-    def begin(self, provided: Mapping[str, Provided]) -> None:
+    def begin(self, runtime_calls: Mapping[str, RuntimeCall]) -> None:
         """Begin the batch of the state, with functions that the machine provides, by name."""
-        batch, self._provided = self._state.batch, provided
+        batch, self._runtime_calls = self._state.batch, runtime_calls
         if self._stacks:
             self._taken = np.zeros(batch.shape, np.uint64)
         batch.local.reach(batch.lanes.exists, self._state.program.frame)
 
     def end(self) -> None:
         """Release everything that belongs to a batch."""
-        self._provided = {}
+        self._runtime_calls = {}
         self._from: list[Array] = []  # by depth, less one: the place of the call that each thread is in
         self._registers: list[dict[int, WarpRegister]] = []
         self._kept = 0
@@ -209,16 +209,16 @@ class Calls:
     def _provide(self, place: int, step: Call, name: str, group: Group) -> None:
         """Call a function that the machine provides."""
         state = self._state
-        if name not in self._provided:
-            known = ", ".join(sorted({*state.program.callees, *self._provided})) or "none"
+        if name not in self._runtime_calls:
+            known = ", ".join(sorted({*state.program.callees, *self._runtime_calls})) or "none"
             raise OperandError(f"{step.site.mnemonic}: no function {shown(name, str)}; there are {known}")
-        provided = self._provided[name]
+        runtime_call = self._runtime_calls[name]
         batch, base, site = state.batch, state.stack.bits, step.site
         given = tuple(
             batch.local.load(site, base + np.uint64(at), n, group.bits, alignment=1, element=n)[0]
             for at, n in step.arguments
         )
-        results = provided(batch, site, given, group.bits)
+        results = runtime_call(batch, site, given, group.bits)
         if len(results) != len(step.results):
             raise OperandError(f"{site.mnemonic} of {step.to} takes {len(step.results)} results; got {len(results)}")
         for (at, n), data in zip(step.results, results, strict=True):
@@ -286,7 +286,7 @@ class Calls:
 
     # Stacks
 
-    def stack(self, place: int, step: RowStep) -> Advance:
+    def stack(self, place: int, step: InstructionStep) -> Advance:
         """Return an instruction of the stack as a function of the group that has come to it."""
         state, refresh = self._state, list[Refresh]()
         operands = [state.place(x, refresh) for x in step.operands]
@@ -304,7 +304,7 @@ class Calls:
 
         return advance
 
-    def _move(self, step: RowStep, frame: np.uint64, operands: list[Any], group: Group) -> None:
+    def _move(self, step: InstructionStep, frame: np.uint64, operands: list[Any], group: Group) -> None:
         """Rule 6."""
         state, site = self._state, step.site
         batch, row, bits = state.batch, cast(Stack, step.row), group.bits
@@ -329,7 +329,7 @@ class Calls:
         self._taken = np.where(bits, (end - base + ahead - np.uint64(1)) // ahead * ahead, self._taken)
         batch.local.reach(bits, (base + self._taken).astype(np.int64))
 
-    def _result(self, step: RowStep, address: Array, group: Group) -> None:
+    def _result(self, step: InstructionStep, address: Array, group: Group) -> None:
         slot = step.results[0]
         if slot is not None:
             kind = DTYPES[self._state.program.registers[slot.number]]

@@ -30,13 +30,13 @@ from .groups import Group, words
 from .scheduling import STOP
 from .state import State
 
-Parts = list[tuple["MeetingPlace", Array]]
+Parts = list[tuple["ConvergenceStep", Array]]
 
 _LANE = frozen(np.arange(LANES, dtype=np.uint32))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
-class MeetingPlace:
+class ConvergenceStep:
     """A step at which lanes meet.
 
     Attributes
@@ -66,7 +66,7 @@ class MeetingPlace:
     count: Callable[[Group], None]
 
 
-class Meeting:
+class ConvergencePoint:
     """An instruction that lanes execute together, at one place, or a `.sync` one at several places.
 
     Parameters
@@ -83,10 +83,10 @@ class Meeting:
 
     def __init__(self, state: State, *, barrier: bool = False) -> None:
         self._state, self._barrier = state, barrier
-        self._places: dict[int, MeetingPlace] = {}
+        self._places: dict[int, ConvergenceStep] = {}
         self.here: dict[tuple[int, int], Array] = {}
 
-    def add(self, place: MeetingPlace) -> None:
+    def add(self, place: ConvergenceStep) -> None:
         """Add a place at which lanes may arrive."""
         self._places[place.number] = place
 
@@ -186,7 +186,7 @@ class Meeting:
         found[shared] = (pairs.named & pairs.same_mask & ~pairs.same_place).any(axis=-1)
         return found if found.any() else None
 
-    def _alone(self, place: MeetingPlace, bits: Array) -> None:
+    def _alone(self, place: ConvergenceStep, bits: Array) -> None:
         if count := int(np.count_nonzero(bits)):
             everybody = count == self._state.scheduler.alive
             place.act(Group(self._state.batch.lanes.alive if everybody else bits, count, everybody))
@@ -247,7 +247,7 @@ def _masks(parts: Parts) -> Array:
     return masks
 
 
-def _mask(place: MeetingPlace) -> Array:
+def _mask(place: ConvergenceStep) -> Array:
     assert place.mask is not None  # only instructions with membermasks have several places
     return place.mask()
 
@@ -267,25 +267,25 @@ def _made_at(x: WarpRegister, first: Site, own: Site) -> WarpRegister:
     return WarpRegister(x.bits, RegisterShadow(x.shadow.written, own))
 
 
-class Meetings:
+class ConvergencePoints:
     """All meetings of a program."""
 
     def __init__(self) -> None:
-        self._all: dict[object, Meeting] = {}
+        self._all: dict[object, ConvergencePoint] = {}
 
-    def at(self, key: object, make: Callable[[], Meeting]) -> Meeting:
+    def at(self, key: object, make: Callable[[], ConvergencePoint]) -> ConvergencePoint:
         """Return the meeting of a key: a place, or what instructions at several places have in common."""
         if key not in self._all:
             self._all[key] = make()
         return self._all[key]
 
-    def waiting(self) -> Iterator[tuple[MeetingPlace, Array]]:
+    def waiting(self) -> Iterator[tuple[ConvergenceStep, Array]]:
         """Yield the places where lanes wait, and these lanes."""
         for meeting in self._all.values():
             yield from meeting.parts()
 
     @property
-    def open(self) -> list[Meeting]:
+    def open(self) -> list[ConvergencePoint]:
         """The meetings at which lanes wait, by the lowest place."""
         return sorted((x for x in self._all.values() if x.here), key=lambda x: min(x.here))
 
@@ -297,7 +297,7 @@ class Meetings:
         waiting[0].stuck(where, self._other(place, bits))
         return True
 
-    def _other(self, place: MeetingPlace, bits: Array) -> tuple[Site, str] | None:
+    def _other(self, place: ConvergenceStep, bits: Array) -> tuple[Site, str] | None:
         """Return where other lanes of the first of these warps wait, and why they do not meet."""
         block, warp, _ = np.argwhere(bits)[0]
         for other, more in self.waiting():
@@ -311,7 +311,7 @@ class Meetings:
             meeting.meet()
 
 
-def _why(place: MeetingPlace, other: MeetingPlace) -> str:
+def _why(place: ConvergenceStep, other: ConvergenceStep) -> str:
     if place.mask is None or other.mask is None:
         rule = "`.aligned` takes all lanes of the warp at one place"
     elif place.site.mnemonic == other.site.mnemonic:

@@ -22,7 +22,7 @@ import numpy as np
 from ..._arrays import Array
 from ..._text import ranges
 from ..base import WarpRegister
-from .convergence import Meetings
+from .convergence import ConvergencePoints
 from .state import State
 
 _FIRST = 64  # rounds
@@ -86,7 +86,7 @@ class Spins:
 # Where lanes are
 
 
-def where_lanes_are(state: State, meetings: Meetings) -> str:
+def where_lanes_are(state: State, meetings: ConvergencePoints) -> str:
     """Describe where lanes run, where they wait, and for what.
 
     Examples
@@ -100,7 +100,7 @@ def where_lanes_are(state: State, meetings: Meetings) -> str:
     return "; ".join(said)
 
 
-def _found(state: State, meetings: Meetings) -> Iterator[tuple[int, str, Array]]:
+def _found(state: State, meetings: ConvergencePoints) -> Iterator[tuple[int, str, Array]]:
     scheduler = state.scheduler
     for groups in (scheduler.ready, scheduler.late):
         for key, group in groups.items():

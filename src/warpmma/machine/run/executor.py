@@ -2,10 +2,11 @@
 
 The rules:
 
-1. Each step becomes a function of the group that reaches it (`preparing`, `branching`, `calling`); `scheduling` decides
-   which group is next. Threads that run past the last step have ended. Prepared steps are kept for the next batch or
-   launch with as many blocks and threads, the same target and engine, but not after a batch that ended with an error.
-2. If no lane can run and some have not ended, lanes that wait at a meeting (`convergence`) execute the instruction as
+1. Each step becomes a function of the group that reaches it (`step_compiler`, `branching`, `calling`); `scheduling`
+   decides which group is next. Threads that run past the last step have ended. Prepared steps are kept for the next
+   batch or launch with as many blocks and threads, the same target and engine, but not after a batch that ended with
+   an error.
+2. If no lane can run and some have not ended, lanes that wait for others (`convergence`) execute the instruction as
    they are; after them, threads that wait at barriers continue. Either is a hazard, which tells where all others are.
 3. Endless spins are found (`deadlock`); if that is only a warning, the threads end.
 4. A `Limit` is checked at least every 4096 steps, or every 64 if it is a limit of time. Results never depend on time,
@@ -31,13 +32,13 @@ from ..base import Lanes, Site, WarpRegister
 from ..block import Batch, Grid
 from ..program import Alternative, AnyStep, Branch, BranchTable, Call, Program, Return
 from .branching import alternative, branch, branch_table
-from .calling import Calls, Provided
-from .convergence import Meetings
+from .calling import Calls, RuntimeCall
+from .convergence import ConvergencePoints
 from .deadlock import Spins, where_lanes_are
 from .groups import Advance, Group
-from .preparing import leaving, prepared
 from .scheduling import STOP
 from .state import State
+from .step_compiler import leaving, prepared
 
 _OFTEN, _SOON = 4096, 64  # steps between two checks of the limit; and of one in seconds
 _MOST_KEPT = 4  # of a program: shapes whose steps are kept
@@ -81,7 +82,7 @@ class Limit:
 
 def run_program(
     batch: Batch, program: Program, grid: Grid, *, limit: Limit | None = None,
-    provided: Mapping[str, Provided] = MappingProxyType({}), keep: bool = False, parameters: bytes = b"",
+    runtime_calls: Mapping[str, RuntimeCall] = MappingProxyType({}), keep: bool = False, parameters: bytes = b"",
 ) -> tuple[WarpRegister, ...]:  # fmt: skip
     """Run a program until all threads of a batch have ended.
 
@@ -96,7 +97,7 @@ def run_program(
         dynamic.
     limit : Limit, optional
         Of the launch; without one it runs on.
-    provided : mapping of str to callable
+    runtime_calls : mapping of str to callable
         Functions that the machine provides, by name.
     keep : bool
         Whether registers are returned; if not, those of exited threads are lost, which is faster.
@@ -125,7 +126,7 @@ def run_program(
         if not program.checked:
             program.check()
         run = _Run(program, batch.lanes, keep)
-    run.begin(batch, grid, limit, provided, parameters)
+    run.begin(batch, grid, limit, runtime_calls, parameters)
     found = None
     try:
         run.all()
@@ -154,7 +155,7 @@ class _Run:
     def __init__(self, program: Program, lanes: Lanes, keep: bool) -> None:
         self._program = program
         self.state = State(program, lanes, keep)
-        self._meetings = Meetings()
+        self._meetings = ConvergencePoints()
         self._calls = Calls(self.state, self._meetings)
         self._code: list[Advance] = [partial(self._first, place) for place in range(len(program.steps))]
         self._code.append(self._end)
@@ -162,12 +163,12 @@ class _Run:
         self._counted: tuple[list[int], Counter[Site]] = [], Counter()
 
     def begin(
-        self, batch: Batch, grid: Grid, limit: Limit, provided: Mapping[str, Provided], parameters: bytes
+        self, batch: Batch, grid: Grid, limit: Limit, runtime_calls: Mapping[str, RuntimeCall], parameters: bytes
     ) -> None:
         """Begin a batch."""
         self._batch, self._limit = batch, limit
         self.state.begin(batch, grid, limit.steps, parameters)
-        self._calls.begin(provided)
+        self._calls.begin(runtime_calls)
         self._spins = Spins(self.state)
         self._look_at = self.state.now + self._until(0)
 

@@ -28,7 +28,7 @@ from ..memory import Device, GlobalMemory, float_sites, retyped
 from ..order import History
 from ..program import Program
 from ..report import Costs, Policy, Reporter, Watch, Watching
-from .calling import Provided
+from .calling import RuntimeCall
 from .executor import Limit, run_program
 from .outcome import Launch
 
@@ -125,9 +125,13 @@ class ProgramWork(Work):
     poison_travels = True
 
     def __init__(
-        self, program: Program, grid: Grid, parameters: bytes, provided: Mapping[str, Provided] = MappingProxyType({})
+        self,
+        program: Program,
+        grid: Grid,
+        parameters: bytes,
+        runtime_calls: Mapping[str, RuntimeCall] = MappingProxyType({}),
     ) -> None:
-        self.program, self.grid, self.parameters, self.provided = program, grid, parameters, provided
+        self.program, self.grid, self.parameters, self.runtime_calls = program, grid, parameters, runtime_calls
 
     @property
     def site(self) -> Site:
@@ -146,8 +150,8 @@ class ProgramWork(Work):
     def run(self, batch: Batch, limit: Limit) -> None:
         """Run the program on one batch."""
         run_program(
-            batch, self.program, self.grid, limit=limit, provided=self.provided, parameters=self.parameters
-        )  # fmt: skip
+            batch, self.program, self.grid, limit=limit, runtime_calls=self.runtime_calls, parameters=self.parameters
+        )
 
     def findings(self, memory: GlobalMemory) -> dict[str, Any]:
         """Return the arrays that it accessed as another type."""

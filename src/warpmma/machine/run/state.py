@@ -47,7 +47,7 @@ class State:
         Blocks, warps and lanes.
     registers : list of WarpRegister
         The program's slots, followed by constants and special registers.
-    lets_go : mapping of int to tuple of int
+    dead_slots : mapping of int to tuple of int
         By place, registers that are dead after it.
     counts : list of int
         By place, how often warps executed it.
@@ -73,7 +73,7 @@ class State:
         self._none = {kind: WarpRegister(self._everywhere(0, kind), RegisterShadow(missing)) for kind in DTYPES}
         self._unwritten = [self._none[kind] for kind in program.registers]
         self.registers: list[Any] = self._unwritten.copy()
-        self.lets_go = {} if keep else program.lets_go
+        self.dead_slots = {} if keep else program.dead_slots
         self.counts = [0] * len(program.steps)
         self.now = 0
         self.last_guard: list[Any] = [None] * 4
@@ -117,15 +117,15 @@ class State:
             if held is not none:
                 self.registers[slot] = group.merged(held, none, held.site)
 
-    def letting_go(self, place: int) -> Callable[[], None]:
+    def releasing(self, place: int) -> Callable[[], None]:
         """Return a function that resets the registers that are dead after a place to unwritten."""
-        none, registers = [(x, self._none[self.program.registers[x]]) for x in self.lets_go[place]], self.registers
+        none, registers = [(x, self._none[self.program.registers[x]]) for x in self.dead_slots[place]], self.registers
 
-        def let_go() -> None:
+        def release() -> None:
             for slot, unwritten in none:
                 registers[slot] = unwritten
 
-        return let_go
+        return release
 
     def put(self, slot: int, new: WarpRegister, group: Group, site: Site) -> None:
         """Write a register in the lanes of a group."""

@@ -35,7 +35,7 @@ from ..._arrays import Array
 from ...errors import OperandError, shown
 from ...registers import LANES
 from ..base import Lanes, Site
-from ..order import Clocks, VectorClock
+from ..order import VectorClock, VectorClocks
 from ..report import Reporter
 
 _BARRIERS, _MOST = 16, 1024  # and threads of a block
@@ -88,7 +88,7 @@ class _State:
     expected : ndarray of int
         Number of threads, `[block]`; 0 for all, -1 if none has arrived yet.
     when, knew : ndarray of int
-        For each warp that has arrived: see `Clocks.arrive`.
+        For each warp that has arrived: see `VectorClocks.arrive`.
     whole : ndarray of bool
         Warps that arrived as a whole, for which `when` and `knew` hold, `[block, warp]`.
     met : ndarray of int
@@ -126,7 +126,7 @@ class Barriers:
     Parameters
     ----------
     lanes : Lanes
-    clocks : Clocks
+    clocks : VectorClocks
     reporter : Reporter
 
     Attributes
@@ -135,7 +135,7 @@ class Barriers:
         The value of the last `red`, if some threads still wait for it.
     """
 
-    def __init__(self, lanes: Lanes, clocks: Clocks, reporter: Reporter) -> None:
+    def __init__(self, lanes: Lanes, clocks: VectorClocks, reporter: Reporter) -> None:
         self._lanes, self._clocks, self._reporter = lanes, clocks, reporter
         self._states: dict[int, _State] = {}
         self.late: Awaited | None = None

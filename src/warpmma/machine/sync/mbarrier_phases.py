@@ -13,7 +13,7 @@ import numpy as np
 
 from ..._arrays import Array
 from ..memory import Touch
-from ..order import Clocks, VectorClock, joined
+from ..order import VectorClock, VectorClocks, joined
 from .async_operations import AsyncOperations, Pending
 
 _COUNT = 20  # bits
@@ -71,13 +71,13 @@ class MbarrierPhases:
 
     Parameters
     ----------
-    clocks : Clocks
+    clocks : VectorClocks
     operations : AsyncOperations
     tracking : bool
         Whether hazards are looked for, and so the clocks of threads matter.
     """
 
-    def __init__(self, clocks: Clocks, operations: AsyncOperations, tracking: bool) -> None:
+    def __init__(self, clocks: VectorClocks, operations: AsyncOperations, tracking: bool) -> None:
         self._clocks, self._operations, self._tracking = clocks, operations, tracking
         self._at: dict[int, _Phases] = {}
 

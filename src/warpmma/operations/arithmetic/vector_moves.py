@@ -96,9 +96,8 @@ def _rows(type_: str, count: int) -> tuple[Operation, Operation]:
     whole, bits = register_type(type_), int(type_[1:]) // count
     part = register_type(f"b{bits}")
     make = partial(
-        Operation, mnemonic=f"mov.{type_}", since="sm_70", ptx=(1, 0), **MOVE,
-        evidence=measured(_SECTION, VARIANTS),
-    )  # fmt: skip
+        Operation, mnemonic=f"mov.{type_}", since="sm_70", ptx=(1, 0), **MOVE, evidence=measured(_SECTION, VARIANTS)
+    )
     return (
         make(
             inputs=(part,) * count, outputs=(whole,), compute=partial(_pack, bits, DTYPES[whole]),

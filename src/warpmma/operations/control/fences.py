@@ -21,11 +21,11 @@ from typing import Any
 from ...isa import Signature, address, value
 from ..forms import Form
 from ..measurements import published
-from ..records import MemoryOrder, MemoryScope, Row
+from ..records import InstructionRow, MemoryOrder, MemoryScope
 
 
 @dataclass(frozen=True, kw_only=True)
-class Control(Row):
+class Control(InstructionRow):
     """One instruction that acts on threads and their order."""
 
     signature: Signature = ()

@@ -24,7 +24,7 @@ from ..._arrays import Array
 from ...isa import Signature, value
 from ..forms import Form
 from ..measurements import derived, published
-from ..records import Operation, Row
+from ..records import InstructionRow, Operation
 from ..value_forms import Words, value_row
 from ..windows import WINDOWS
 
@@ -32,7 +32,7 @@ _SPACES = "shared shared::cta shared::cluster local const param param::entry"
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClusterAddress(Row):
+class ClusterAddress(InstructionRow):
     """One `mapa`: the address of the same shared memory in the block of another rank of the cluster.
 
     Attributes

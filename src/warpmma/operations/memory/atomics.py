@@ -32,14 +32,14 @@ from ..arithmetic import float_operation
 from ..elements import is_nan
 from ..forms import Form
 from ..measurements import ATOMICS, measured, published
-from ..records import DTYPES, MemoryOrder, MemoryScope, RegisterType, Row, register_type
+from ..records import DTYPES, InstructionRow, MemoryOrder, MemoryScope, RegisterType, register_type
 
 _F64 = FORMATS["f64"]
 _SPACES = ("global", "shared", "shared::cta", "shared::cluster")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Atomic(Row):
+class Atomic(InstructionRow):
     """One `atom` or `red`.
 
     Attributes

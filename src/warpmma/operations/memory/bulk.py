@@ -27,13 +27,13 @@ from ..control import Hint
 from ..effects import CopyGroup
 from ..forms import Form
 from ..measurements import derived, published
-from ..records import RegisterType, Row, register_type
+from ..records import InstructionRow, RegisterType, register_type
 
 Where = Literal["global", "shared"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class BulkCopy(Row):
+class BulkCopy(InstructionRow):
     """One `cp.async.bulk` or `cp.reduce.async.bulk`.
 
     Attributes
@@ -70,7 +70,7 @@ class BulkCopy(Row):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AsyncStore(Row):
+class AsyncStore(InstructionRow):
     """One `st.async` or `red.async`: registers to shared memory, counted by an mbarrier.
 
     Attributes

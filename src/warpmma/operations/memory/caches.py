@@ -18,7 +18,7 @@ from typing import Any, Literal
 from ...isa import OperandSpec, Signature, address, value
 from ..forms import Form
 from ..measurements import derived, published
-from ..records import Row
+from ..records import InstructionRow
 from ..windows import SPACES, Space
 
 _LINE = 128
@@ -26,7 +26,7 @@ _PRIMARY = {"evict_unchanged": 0, "evict_first": 1, "evict_last": 2, "evict_norm
 
 
 @dataclass(frozen=True, kw_only=True)
-class CacheControl(Row):
+class CacheControl(InstructionRow):
     """One `prefetch`, `prefetchu`, `applypriority` or `discard`.
 
     Attributes
@@ -51,7 +51,7 @@ class CacheControl(Row):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CachePolicy(Row):
+class CachePolicy(InstructionRow):
     """One `createpolicy`, which makes a cache policy.
 
     Attributes

@@ -27,13 +27,13 @@ from ...isa import MATRIX_MOVES, MATRIX_TRANSPOSE, FragmentForm, FragmentMove
 from ...registers import LANES
 from ..forms import Form
 from ..measurements import derived, measured
-from ..records import Operation, Row
+from ..records import InstructionRow, Operation
 
 ROW_BYTES = 16
 
 
 @dataclass(frozen=True, kw_only=True)
-class MatrixMove(FragmentMove, Row):
+class MatrixMove(FragmentMove, InstructionRow):
     """One `ldmatrix` or `stmatrix`, for the machine."""
 
     @property

@@ -8,18 +8,18 @@ from ...arithmetic import Evidence, evidence_of
 from ...isa import WMMA_MOVES, WMMA_PRODUCTS, FragmentForm, WmmaProduct, WmmaTransfer
 from ..forms import Form
 from ..measurements import elsewhere, measured
-from ..records import Row
+from ..records import InstructionRow
 
 _PTXAS = "machine code of ptxas 12.9 and 13.0"
 
 
 @dataclass(frozen=True, kw_only=True)
-class WmmaMove(WmmaTransfer, Row):
+class WmmaMove(WmmaTransfer, InstructionRow):
     """One `wmma.load` or `wmma.store`, for the machine."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class WmmaMultiply(WmmaProduct, Row):
+class WmmaMultiply(WmmaProduct, InstructionRow):
     """One `wmma.mma`, for the machine."""
 
     def known(self, target: str) -> Evidence:
@@ -42,7 +42,7 @@ _FRAGMENTS = "that fragments are what the code of ptxas makes of them,"
 _PRODUCTS = "that it computes what the `mma` of ptxas's code do,"
 
 
-def _row_form(form: FragmentForm, kind: type[Row], left_open: str) -> Form:
+def _row_form(form: FragmentForm, kind: type[InstructionRow], left_open: str) -> Form:
     return Form(
         spelling=form.spelling, kind=kind, fields=form.fields, since=form.since, ptx=form.ptx, left_open=left_open,
         evidence=measured(f"{form.section}, and {_PTXAS}", form.compared),

@@ -9,8 +9,8 @@ its machine code for sm_80 and sm_90 (docs/specification/contraction.md):
     sign, and as bits through integer registers.
 3.  A sum is the result of `add` or `sub` without rounding, of the same type, with `.ftz` if the product has it, guarded
     or not, with `.sat` or not.
-4.  A product is fused if every live use of it is an operand of a sum in its stretch (`regions`), and no sum adds it to
-    itself: each sum becomes a fused multiply-add, and the product is not computed.
+4.  A product is fused if every live use of it is an operand of a sum in its region (`fusion_regions`), and no sum adds
+    it to itself: each sum becomes a fused multiply-add, and the product is not computed.
 5.  If both operands of a sum are products that may be fused, one is fused; the other is rounded and is not fused
     elsewhere. Products with one use are fused first, in the order of their sums; then, in the same order, products with
     several uses. If both operands have equal priority, the first is fused.
@@ -19,7 +19,7 @@ its machine code for sm_80 and sm_90 (docs/specification/contraction.md):
     this. The second are sums that are used, directly or through instructions that pass them on, only outside their
     stretch: ptxas may move or recompute them there. (Of 100 random kernels with branches two had such a sum fused.)
     The other possible results are computed in addition (`alternatives`).
-7.  Before these rules apply, products of constants are rematerialized at their uses (`remaking`).
+7.  Before these rules apply, products of constants are rematerialized at their uses (`rematerialization`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ..flow import Flow, Register, registers_of, traced
 from ..text import Function, Label, Operand, Statement
 from .alternatives import FACTORS, Alternatives, Doubts, negative
 from .product_uses import CONTAINERS, HiddenRegisters, ProductUses, StretchProducts, sum_type, words_of
-from .remaking import remade
+from .rematerialization import remade
 
 
 @dataclass(frozen=True, slots=True)

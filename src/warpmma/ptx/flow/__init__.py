@@ -2,5 +2,5 @@
 
 from .block_order import placed
 from .control_flow import ENDS, BasicBlock, cut
-from .regions import Flow, traced
+from .fusion_regions import Flow, traced
 from .registers_used import Register, Uses, registers_of, symbols_of, uses

@@ -15,7 +15,7 @@ from ..contraction import is_hidden
 from ..lower import Linked, link
 from ..storage import ModuleMemory
 from ..text import Module, Statement
-from .starting import fitting_target
+from .entry_launch import fitting_target
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,7 +19,7 @@ import numpy as np
 
 from ..._arrays import Array
 from ...errors import KernelError
-from ...machine import Batch, Provided, Site, WarpRegister, execute
+from ...machine import Batch, RuntimeCall, Site, WarpRegister, execute
 from ...operations import WINDOWS, row
 from .printing import Conversion, conversions, written
 
@@ -41,7 +41,7 @@ class DeviceFunctions:
         self._lines: list[tuple[int, int, bytes]] = []  # block, thread, text; in the order of time
 
     @property
-    def provided(self) -> Mapping[str, Provided]:
+    def runtime_calls(self) -> Mapping[str, RuntimeCall]:
         """By name."""
         return {"vprintf": self._vprintf, "__assertfail": _assertfail, "malloc": _malloc, "free": _free}
 

@@ -34,7 +34,7 @@ from ..storage import ModuleMemory
 from ..text import Function, Module, read
 from .arguments import Parameter, Signature, parameter_names
 from .checking import ModuleNeeds, module_needs
-from .starting import EntryWork, PreparedEntry, check_device, own_target
+from .entry_launch import EntryWork, PreparedEntry, check_device, own_target
 
 CONTRACTS = ("ptxas", "off")
 

@@ -35,7 +35,7 @@ class BoundStatement:
 
     Attributes
     ----------
-    row : Row or Instruction
+    row : InstructionRow or Instruction
         One that takes the registers that are there, which may be wider than those of the table's row.
     operands : tuple of StepOperand or None
         Register by register; None for what is left out.

@@ -19,7 +19,7 @@ from typing import cast
 
 from ..._text import counted
 from ...isa import value
-from ...machine import Call, Constant, Frame, Guard, RowStep, Site, Slot, StepOperand
+from ...machine import Call, Constant, Frame, Guard, InstructionStep, Site, Slot, StepOperand
 from ...operations import RegisterType, row
 from ..storage import FrameLayout, callee, size_of
 from ..text import Declaration, Function, Module, Operand, RegisterRange, Statement, Symbol, VectorOf, bytes_of
@@ -34,7 +34,7 @@ _VALUE = {
     for kind in ("b16", "b32", "b64", "pred")
 }
 """A parameter or result that is a register, by its class."""
-AnyStep = RowStep | Call
+AnyStep = InstructionStep | Call
 Places = tuple[tuple[int, int], ...]
 
 
@@ -161,23 +161,23 @@ class CallLowering:
 
     def _load(
         self, statement: Statement, site: Site, guard: Guard | None, x: Operand, formal: Declaration, offset: int
-    ) -> Iterator[RowStep]:
+    ) -> Iterator[InstructionStep]:
         type_ = _passed(formal)
         load = row(f"ld.local.{type_}", self._target)
         for item, at in self._items(statement, x, formal, offset):
             if formal.type != "pred":
                 slot = self._names.target(item, _VALUE[type_], statement)
-                yield RowStep(site=site, row=load, operands=(Frame(at),), results=(slot,), guard=guard)
+                yield InstructionStep(site=site, row=load, operands=(Frame(at),), results=(slot,), guard=guard)
                 continue
             slot, word = self._names.target(item, _VALUE["pred"], statement), self._names.slot(_PASSED, "b16")
-            yield RowStep(site=site, row=load, operands=(Frame(at),), results=(word,), guard=guard)
-            yield RowStep(
+            yield InstructionStep(site=site, row=load, operands=(Frame(at),), results=(word,), guard=guard)
+            yield InstructionStep(
                 site=site, row=row("setp.ne.u16"), operands=(word, Constant(0, "b16")), results=(slot,), guard=guard
             )
 
     def _store(
         self, statement: Statement, site: Site, guard: Guard | None, x: Operand, formal: Declaration, offset: int
-    ) -> Iterator[RowStep]:
+    ) -> Iterator[InstructionStep]:
         type_ = _passed(formal)
         store = row(f"st.local.{type_}", self._target)
         for item, at in self._items(statement, x, formal, offset):
@@ -188,10 +188,10 @@ class CallLowering:
                 given = self._names.source(item, _VALUE["pred"], statement)
                 value = self._names.slot(_PASSED, "b16")
                 one, nought = Constant(1, "b16"), Constant(0, "b16")
-                yield RowStep(
+                yield InstructionStep(
                     site=site, row=row("selp.b16"), operands=(one, nought, given), results=(value,), guard=guard
                 )
-            yield RowStep(site=site, row=store, operands=(Frame(at), value), guard=guard)
+            yield InstructionStep(site=site, row=store, operands=(Frame(at), value), guard=guard)
 
     def _items(
         self, statement: Statement, x: Operand, formal: Declaration, offset: int

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ...machine import Argument, GlobalMemory, Program, ReadOnly, RowStep, StepOperand
+from ...machine import Argument, GlobalMemory, InstructionStep, Program, ReadOnly, StepOperand
 
 _HALVES = {"envreg1": 4, "envreg2": 0}
 """Bytes from the beginning of the address."""
@@ -26,7 +26,7 @@ def cooperates(program: Program) -> bool:
     return any(
         isinstance(x, ReadOnly) and x.name in _HALVES
         for step in program.steps
-        if isinstance(step, RowStep)
+        if isinstance(step, InstructionStep)
         for x in step.operands
     )
 
@@ -48,7 +48,7 @@ def with_workspace(program: Program, at: int) -> Program:
 
     steps = tuple(
         replace(step, operands=tuple(map(given, step.operands)))
-        if isinstance(step, RowStep) and step.operands
+        if isinstance(step, InstructionStep) and step.operands
         else step
         for step in program.steps
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ...errors import PtxError
-from ...machine import Branch, BranchTable, Callee, Program, Site, let_go
+from ...machine import Branch, BranchTable, Callee, Program, Site, dead_slots
 from ..contraction import contracted
 from ..storage import (
     EntryPlaces,
@@ -21,8 +21,8 @@ from ..storage import (
 from ..text import Module, cluster_problem
 from .cooperation import cooperates, with_workspace
 from .entry_parameters import EntryParameters
+from .legacy_syntax import modernized
 from .lowering import AnyStep, Body, lower, site_of
-from .older_forms import modernised
 
 MOST_PARAMETERS = 32_764
 """Bytes of parameters that an entry takes, from sm_70 on (PTX ISA 9.1, 4.4.4 and 5.1.6.2)."""
@@ -67,7 +67,7 @@ class Linked:
     def launched(self) -> Program:
         """The program as launches run it, with the last reads of registers, which a check does not need."""
         program = with_workspace(self.program, self.parameters) if self.cooperates else self.program
-        return replace(program, lets_go=let_go(program))
+        return replace(program, dead_slots=dead_slots(program))
 
 
 def link(module: Module, entry: str, memory: ModuleMemory, target: str, *, contract: bool = True) -> Linked:
@@ -106,7 +106,7 @@ def link(module: Module, entry: str, memory: ModuleMemory, target: str, *, contr
         problems.append(module.error(f"{entry}: {says}", head.position))
     for name in found.functions:
         first, before = len(steps), len(slots.kinds)
-        function = modernised(module, module.functions[name])
+        function = modernized(module, module.functions[name])
         if contract:
             fused = contracted(function, target)
             function = fused.function

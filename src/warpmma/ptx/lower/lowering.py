@@ -28,7 +28,7 @@ from pathlib import Path
 from ..._text import counted
 from ...errors import PtxError, WarpmmaError
 from ...isa import PtxInstruction
-from ...machine import Alternative, Branch, BranchTable, Call, Constant, Guard, Return, RowStep, Site
+from ...machine import Alternative, Branch, BranchTable, Call, Constant, Guard, InstructionStep, Return, Site
 from ...operations import ClusterAddress, Operation, divided_factors, packing, row, unpacking
 from ..contraction import ALTERNATIVE, FACTORS
 from ..flow import ENDS, BasicBlock, Register, cut, placed, uses
@@ -37,10 +37,10 @@ from ..text import Function, Immediate, Module, Place, RegisterRange, Statement,
 from .binding import bind
 from .calls import CallLowering
 from .entry_parameters import EntryParameters
-from .older_forms import without_sync
+from .legacy_syntax import without_sync
 from .resolving import Places, Resolver
 
-AnyStep = RowStep | Branch | BranchTable | Call | Return | Alternative
+AnyStep = InstructionStep | Branch | BranchTable | Call | Return | Alternative
 
 UNGUARDED = re.compile(r"testp\..*|v(add|sub)4\.u32\.u32\.u32\.add")
 """Mnemonics whose guards do nothing (rule 5)."""
@@ -218,7 +218,7 @@ class _Lowering:
             if constants is not None:
                 self._step(statement, site, guard)  # which checks the mnemonic and the operands
                 return [
-                    RowStep(site=site, row=row(f"mov.{x.kind}"), operands=(x,), results=(slot,), guard=guard)
+                    InstructionStep(site=site, row=row(f"mov.{x.kind}"), operands=(x,), results=(slot,), guard=guard)
                     for x, slot in constants
                 ]
             name = self._in_frame(statement, name)
@@ -306,13 +306,13 @@ class _Lowering:
             return ".".join("local" if w.partition("::")[0] == "param" else w for w in name.split("."))
         return name
 
-    def _step(self, statement: Statement, site: Site, guard: Guard | None) -> RowStep:
+    def _step(self, statement: Statement, site: Site, guard: Guard | None) -> InstructionStep:
         found = self._row(statement)
         bound = bind(self._names, statement, found)
         if isinstance(found, ClusterAddress) and bound.operands[1] != Constant(0, "b32"):
             text = "ranks other than 0 are refused when they are executed: a cluster has one block here"
             self._body.conditional.append(self._names.fail(statement, text))
-        return RowStep(
+        return InstructionStep(
             site=site, row=bound.row, operands=bound.operands, results=bound.results, guard=guard,
             beside=bool(statement.beside),
         )  # fmt: skip

@@ -1,6 +1,6 @@
 """Storage of variables, parameters and registers."""
 
-from .reaching import Reach, callee, reach
+from .call_graph import Reach, callee, reach
 from .slots import Declared, Slots, register_class
 from .symbols import (
     EntryPlaces,

@@ -24,7 +24,7 @@ from ...machine import Device, DeviceArray
 from ...operations import WINDOWS
 from ..names import variable_named
 from ..text import AddressOf, Declaration, Function, Module, Variable, bytes_of
-from .reaching import Reach
+from .call_graph import Reach
 from .slots import Declared
 
 _ALIGNMENT = 16

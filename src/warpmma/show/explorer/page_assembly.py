@@ -24,9 +24,9 @@ from ...arithmetic import Evidence, Recipe, evidence_of, recipe_of
 from ...formats import FORMATS, FloatFormat, Format
 from ...isa import (
     TARGETS,
-    AnyInstruction,
     FragmentInstruction,
     Instruction,
+    MatrixInstruction,
     WarpgroupInstruction,
     fragment_instructions,
     instructions,
@@ -141,7 +141,7 @@ def explorer_data() -> dict[str, Any]:
     pools = {"layouts": _Pool(_layout), "ids": _Pool(list), "recipes": _Pool(_recipe), "evidence": _Pool(_evidence)}
     pools |= {"held": _Pool(list), "lists": _Pool(list), "texts": _Pool(str)}
     pools["plans"] = _Pool(list)
-    every: tuple[AnyInstruction, ...] = (*instructions(), *warpgroup_instructions())
+    every: tuple[MatrixInstruction, ...] = (*instructions(), *warpgroup_instructions())
     rows = [_row(record, pools) for record in every]
     moves = [_move_row(each, pools) for each in fragment_instructions() if not _SPACES & {*str(each).split(".")}]
     return {
@@ -156,7 +156,7 @@ def explorer_data() -> dict[str, Any]:
     }
 
 
-def _row(record: AnyInstruction, pools: dict[str, _Pool]) -> list[Any]:
+def _row(record: MatrixInstruction, pools: dict[str, _Pool]) -> list[Any]:
     recipes, evidence, layouts = pools["recipes"], pools["evidence"], pools["layouts"]
     plan = tuple(
         (target, recipes.number(recipe_of(record, target)), evidence.number(evidence_of(record, target)))
@@ -186,7 +186,7 @@ def _move_row(record: FragmentInstruction, pools: dict[str, _Pool]) -> list[Any]
     return [str(record), record.shape_name, lists.number(record.targets), list(record.ptx), held, known]
 
 
-def _of_sparsity(record: AnyInstruction, layouts: _Pool) -> tuple[int, list[int], int | None]:
+def _of_sparsity(record: MatrixInstruction, layouts: _Pool) -> tuple[int, list[int], int | None]:
     """Columns of a group, its legal nibbles, and the layout of metadata."""
     if not isinstance(record, Instruction) or not record.sparse:
         return 0, [], None
@@ -194,7 +194,7 @@ def _of_sparsity(record: AnyInstruction, layouts: _Pool) -> tuple[int, list[int]
     return sparse.pattern.width, sorted(sparse.legal_codes()), layouts.number(sparse.layout)
 
 
-def _of_scales(record: AnyInstruction, pools: dict[str, _Pool]) -> list[list[int]] | None:
+def _of_scales(record: MatrixInstruction, pools: dict[str, _Pool]) -> list[list[int]] | None:
     """Layouts of A's and of B's scales, and the byte-ids and thread-ids that name their matrices."""
     if not isinstance(record, Instruction) or not record.block_scale:
         return None
@@ -204,7 +204,7 @@ def _of_scales(record: AnyInstruction, pools: dict[str, _Pool]) -> list[list[int
     ]
 
 
-def _fragment(record: AnyInstruction, operand: Operand, layouts: _Pool) -> int | None:
+def _fragment(record: MatrixInstruction, operand: Operand, layouts: _Pool) -> int | None:
     """Return the number of an operand's layout; None of what lies in shared memory."""
     if isinstance(record, WarpgroupInstruction) and operand == "B":
         return None

@@ -15,7 +15,7 @@ from typing import Any
 
 from ..._text import counted, ranges, table
 from ...arithmetic import Evidence, Recipe, evidence_of, fused_steps, recipe_of
-from ...isa import TARGETS, AnyInstruction, FragmentHolder, FragmentInstruction, Instruction, WarpgroupInstruction
+from ...isa import TARGETS, FragmentHolder, FragmentInstruction, Instruction, MatrixInstruction, WarpgroupInstruction
 from ...layouts import OPERANDS, Layout
 from ...lookup import ids_of, layout_known
 from ...scaling import byte_ids, thread_ids
@@ -49,7 +49,7 @@ def json(i: FragmentHolder, target: str | None = None) -> str:
     return json_module.dumps(facts(i, target), indent=2)
 
 
-def _operand(i: AnyInstruction, operand: Any) -> dict[str, Any]:
+def _operand(i: MatrixInstruction, operand: Any) -> dict[str, Any]:
     if isinstance(i, WarpgroupInstruction) and operand == "B":
         return {"type": i.type(operand), "shape": [i.k, i.n], "in": "shared memory"}
     layout = i.layout(operand)
@@ -83,7 +83,7 @@ def _layout(layout: Layout, **more: int) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _lane_words(i: AnyInstruction) -> dict[str, Any]:
+def _lane_words(i: MatrixInstruction) -> dict[str, Any]:
     """Metadata and scales, which lanes give besides their fragments."""
     found: dict[str, Any] = {}
     if isinstance(i, Instruction) and i.sparse:
@@ -96,7 +96,7 @@ def _lane_words(i: AnyInstruction) -> dict[str, Any]:
     return found
 
 
-def _arithmetic(i: AnyInstruction, targets: Iterable[str]) -> list[dict[str, Any]]:
+def _arithmetic(i: MatrixInstruction, targets: Iterable[str]) -> list[dict[str, Any]]:
     """Rule 2."""
     found: dict[tuple[Recipe, str], dict[Evidence, list[str]]] = {}
     for target in targets:
@@ -121,7 +121,7 @@ def _targets(names: Iterable[str]) -> dict[str, list[str]]:
     return {"targets": ordered, "generations": list(dict.fromkeys(TARGETS[name].generation for name in ordered))}
 
 
-def _numbers(recipe: Recipe, i: AnyInstruction) -> dict[str, Any]:
+def _numbers(recipe: Recipe, i: MatrixInstruction) -> dict[str, Any]:
     """F, L, Z and the number of steps, of units that have them."""
     unit = recipe.unit
     names = {"F": "fraction_bits", "L": "products", "G": "group", "Z": "floor", "result_bits": "result_bits"}
@@ -155,7 +155,7 @@ def text(i: FragmentHolder, target: str | None = None, width: int = _WIDTH) -> s
     return "\n".join(lines)
 
 
-def _sum(i: AnyInstruction) -> str:
+def _sum(i: MatrixInstruction) -> str:
     scaled, sparse = "scaled " * i.block_scale, ", sparse" * i.sparse
     operation = f"ones of A {i.bit_op} B" if i.bit_op else f"{scaled}A x {scaled}B"
     factors = f"{i.m} x {i.k}, {i.a_type}{sparse}; {i.k} x {i.n}, {i.b_type}"

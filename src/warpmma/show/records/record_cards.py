@@ -6,7 +6,7 @@ from html import escape
 
 from ...arithmetic import Recipe
 from ...formats import FloatFormat, IntegerFormat
-from ...isa import AnyInstruction, FragmentInstruction, Instruction, WarpgroupInstruction
+from ...isa import FragmentInstruction, Instruction, MatrixInstruction, WarpgroupInstruction
 from ...layouts import Layout
 from ...registers import Packing
 from ..drawing.cards import card, field_rows, opened, preformatted
@@ -17,7 +17,7 @@ from ..sums.step_words import how
 from .instruction_page import text as page
 
 
-def instruction_html(instruction: AnyInstruction) -> str:
+def instruction_html(instruction: MatrixInstruction) -> str:
     """Draw an instruction: shapes and types; pictures of its operands and its page open at a click."""
     i = instruction
     operands = ("A", "C", "D") if isinstance(i, WarpgroupInstruction) else ("A", "B", "C", "D")

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from ..._records import Record
 from ..._text import counted
-from ...analysis import Explanation, Parting
+from ...analysis import Explanation, FirstDifference
 from ...arithmetic import Addend, Evidence, Recipe
 from ...formats import FORMATS, FloatFormat, Number
 from ...products import FLOAT32
@@ -204,7 +204,7 @@ class Comparison(NamedTuple):
     """Another target, and the first step in which it differs: its number, and all of it."""
 
     scene: Scene
-    parting: Parting | None
+    parting: FirstDifference | None
     number: int | None
 
 

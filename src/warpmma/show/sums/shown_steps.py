@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from ..._records import Record
-from ...analysis import ChainLink, Explanation, Parting
+from ...analysis import ChainLink, Explanation, FirstDifference
 from ...arithmetic import Addend, SumStep, as_fraction
 
 SHORT, WORST, ADDENDS = 8, 3, 33
@@ -71,7 +71,7 @@ def folded(explanation: Explanation, whole: bool = False, short: int = SHORT, wo
             run.append(each)
 
 
-def parted(steps: Sequence[PlacedStep], parting: Parting | None) -> PlacedStep | None:
+def parted(steps: Sequence[PlacedStep], parting: FirstDifference | None) -> PlacedStep | None:
     """Return the step in which another target first differs."""
     return next((x for x in steps if parting and (x.link, x.index) == (parting.link, parting.step)), None)
 

@@ -158,7 +158,7 @@ class EntryWork(ProgramWork):
         self, prepared: PreparedEntry, grid: Grid, encode: Callable[[GlobalMemory], bytes], shared: int, index_name: str
     ) -> None:
         self._functions = DeviceFunctions()
-        super().__init__(prepared.linked.launched, grid, b"", self._functions.provided)
+        super().__init__(prepared.linked.launched, grid, b"", self._functions.runtime_calls)
         self._prepared, self._encode, self._shared, self.index_name = prepared, encode, shared, index_name
 
     @property

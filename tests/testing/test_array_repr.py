@@ -17,8 +17,8 @@ from warpmma.errors import OperandError
 from warpmma.formats import FORMATS, Format
 from warpmma.scaling import pack_scales
 from warpmma.testing import array_with
+from warpmma.testing.array_repr import Written
 from warpmma.testing.strategies import fragments, matrices, operands
-from warpmma.testing.written import Written
 
 F16 = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 SP = "mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32"

@@ -20,7 +20,7 @@ _WORDS = "abs add cos cvt div ex2 lg2 max min mul neg rcp rsqrt set setp sin slc
 _FLUSHING = frozenset(_WORDS.split())
 
 
-def modernised(module: Module, function: Function) -> Function:
+def modernized(module: Module, function: Function) -> Function:
     """Return a function without such forms; itself if it has none.
 
     Raises

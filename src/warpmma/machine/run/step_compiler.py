@@ -23,9 +23,9 @@ from ...operations import Barrier, Operation
 from ..base import WarpRegister, merged
 from ..block import Results
 from ..handlers import compute, handler
-from ..program import Constant, RowStep, Slot
+from ..program import Constant, InstructionStep, Slot
 from .branching import Choose, chooser, divided
-from .convergence import Meeting, MeetingPlace, Meetings
+from .convergence import ConvergencePoint, ConvergencePoints, ConvergenceStep
 from .groups import Advance, Group
 from .scheduling import STOP
 from .state import Refresh, State
@@ -35,7 +35,7 @@ Act = Callable[[Group], object]
 _FEW = 4  # as many times as many warps are there as have lanes: then only these are computed
 
 
-def prepared(state: State, meetings: Meetings, place: int, step: RowStep) -> Advance:
+def prepared(state: State, meetings: ConvergencePoints, place: int, step: InstructionStep) -> Advance:
     """Return a step as a function of the group that has come to it."""
     refresh: list[Refresh] = []
     operands = tuple(state.place(x, refresh) for x in step.operands)
@@ -58,8 +58,8 @@ def prepared(state: State, meetings: Meetings, place: int, step: RowStep) -> Adv
 
 def _alone(state: State, place: int, act: Act, choose: Choose | None) -> Advance:
     counts, after = state.counts, place + 1
-    if place in state.lets_go:
-        return _letting_go(state, place, act, choose)
+    if place in state.dead_slots:
+        return _releasing(state, place, act, choose)
     if choose is None:
 
         def advance(group: Group) -> int:
@@ -79,9 +79,9 @@ def _alone(state: State, place: int, act: Act, choose: Choose | None) -> Advance
     return guarded
 
 
-def _letting_go(state: State, place: int, act: Act, choose: Choose | None) -> Advance:
+def _releasing(state: State, place: int, act: Act, choose: Choose | None) -> Advance:
     """Rule 2 of `liveness`."""
-    counts, after, let_go = state.counts, place + 1, state.letting_go(place)
+    counts, after, release = state.counts, place + 1, state.releasing(place)
 
     def advance(group: Group) -> int:
         acting = group if choose is None else choose(group)
@@ -89,13 +89,13 @@ def _letting_go(state: State, place: int, act: Act, choose: Choose | None) -> Ad
             counts[place] += acting.warps
             act(acting)
         if group.full:
-            let_go()
+            release()
         return after
 
     return advance
 
 
-def _beside(state: State, place: int, step: RowStep, act: Act) -> Advance:
+def _beside(state: State, place: int, step: InstructionStep, act: Act) -> Advance:
     choose, after = None if step.guard is None else chooser(state, step.site, step.guard), place + 1
 
     def advance(group: Group) -> int:
@@ -107,7 +107,7 @@ def _beside(state: State, place: int, step: RowStep, act: Act) -> Advance:
     return advance
 
 
-def _observing(state: State, place: int, step: RowStep, act: Act, choose: Choose | None) -> Advance:
+def _observing(state: State, place: int, step: InstructionStep, act: Act, choose: Choose | None) -> Advance:
     """Rule 3 of `scheduling`: keep the last observed value, to detect whether it changes."""
     counts, after, registers = state.counts, place + 1, state.registers
     slots = [x.number for x in step.results if x is not None]
@@ -133,7 +133,7 @@ def _observing(state: State, place: int, step: RowStep, act: Act, choose: Choose
     return advance
 
 
-def _met(place: int, meeting: Meeting, choose: Choose | None) -> Advance:
+def _met(place: int, meeting: ConvergencePoint, choose: Choose | None) -> Advance:
     after = place + 1
 
     def advance(group: Group) -> int:
@@ -144,9 +144,9 @@ def _met(place: int, meeting: Meeting, choose: Choose | None) -> Advance:
 
 
 def _meeting(
-    state: State, meetings: Meetings, place: int, step: RowStep, act: Act, operands: tuple[Any, ...],
+    state: State, meetings: ConvergencePoints, place: int, step: InstructionStep, act: Act, operands: tuple[Any, ...],
     refresh: list[Refresh],
-) -> Meeting | None:  # fmt: skip
+) -> ConvergencePoint | None:  # fmt: skip
     """Return where lanes meet, if they do: rule 1 of `convergence`."""
     row, mask, barrier = step.row, None, False
     key: object = place
@@ -173,8 +173,8 @@ def _meeting(
             each()
         return given()
 
-    meeting = meetings.at(key, lambda: Meeting(state, barrier=barrier))
-    meeting.add(MeetingPlace(
+    meeting = meetings.at(key, lambda: ConvergencePoint(state, barrier=barrier))
+    meeting.add(ConvergenceStep(
         number=place, site=step.site, act=counted_act, mask=mask, read=read, write=partial(_put, state, step),
         count=count,
         handle=lambda site, operands, lanes: handle(state.batch, site, row, operands, lanes),
@@ -197,7 +197,7 @@ def _nobody(state: State) -> Callable[[], Array]:
     return lambda: none
 
 
-def leaving(state: State, meetings: Meetings, place: int, step: RowStep) -> Advance:
+def leaving(state: State, meetings: ConvergencePoints, place: int, step: InstructionStep) -> Advance:
     """Return the end of threads."""
     counts = state.counts
     choose = None if step.guard is None else chooser(state, step.site, step.guard)
@@ -221,7 +221,7 @@ def leaving(state: State, meetings: Meetings, place: int, step: RowStep) -> Adva
 # What it does
 
 
-def _plain(step: RowStep) -> bool:
+def _plain(step: InstructionStep) -> bool:
     return isinstance(step.row, Operation) and not step.row.lanes
 
 
@@ -245,7 +245,7 @@ def _refreshed(act: Act, refresh: list[Refresh]) -> Act:
     return all_of_them
 
 
-def _operation(state: State, place: int, step: RowStep, operands: tuple[Any, ...]) -> Act:
+def _operation(state: State, place: int, step: InstructionStep, operands: tuple[Any, ...]) -> Act:
     """Rule 2."""
     row: Any = step.row
     slow, some = (_later(make, state, step, operands) for make in (_slow, _some))
@@ -273,7 +273,7 @@ def _operation(state: State, place: int, step: RowStep, operands: tuple[Any, ...
     return single
 
 
-def _several(state: State, step: RowStep, operands: tuple[Any, ...], slow: Act, some: Act, few: int) -> Act:
+def _several(state: State, step: InstructionStep, operands: tuple[Any, ...], slow: Act, some: Act, few: int) -> Act:
     """Return an operation with no result, several results, or an unused one."""
     row: Any = step.row
     registers, site, write, shaped = state.registers, step.site, state.write, state.shaped
@@ -296,7 +296,7 @@ def _several(state: State, step: RowStep, operands: tuple[Any, ...], slow: Act, 
     return several
 
 
-def _some(state: State, step: RowStep, operands: tuple[Any, ...]) -> Act:
+def _some(state: State, step: InstructionStep, operands: tuple[Any, ...]) -> Act:
     """Return how an operation is executed when few warps have active lanes: rule 3 of `groups`."""
     row: Any = step.row
     registers, site, function = state.registers, step.site, state.batch.function(row)
@@ -316,7 +316,7 @@ def _some(state: State, step: RowStep, operands: tuple[Any, ...]) -> Act:
     return some
 
 
-def _silent(state: State, place: int, step: RowStep, operands: tuple[Any, ...]) -> Act:
+def _silent(state: State, place: int, step: InstructionStep, operands: tuple[Any, ...]) -> Act:
     """Return an operation in which nothing is a hazard."""
     row: Any = step.row
     registers, write, shaped, function = state.registers, state.write, state.shaped, state.batch.function(row)
@@ -331,7 +331,9 @@ def _silent(state: State, place: int, step: RowStep, operands: tuple[Any, ...]) 
     return act
 
 
-def _later(make: Callable[[State, RowStep, tuple[Any, ...]], Act], state: State, step: RowStep, operands: Any) -> Act:
+def _later(
+    make: Callable[[State, InstructionStep, tuple[Any, ...]], Act], state: State, step: InstructionStep, operands: Any
+) -> Act:
     """Return an operation that is prepared at its first use, because it is seldom used."""
     made: list[Act] = []
 
@@ -343,7 +345,7 @@ def _later(make: Callable[[State, RowStep, tuple[Any, ...]], Act], state: State,
     return act
 
 
-def _slow(state: State, step: RowStep, operands: tuple[Any, ...]) -> Callable[[Group], None]:
+def _slow(state: State, step: InstructionStep, operands: tuple[Any, ...]) -> Callable[[Group], None]:
     """Return how an operation is executed when some lanes have not written the operands."""
     registers, row, site, put = state.registers, step.row, step.site, state.put
     given = _given(registers, step, operands)
@@ -357,7 +359,7 @@ def _slow(state: State, step: RowStep, operands: tuple[Any, ...]) -> Callable[[G
     return slow
 
 
-def _handled(state: State, step: RowStep, operands: tuple[Any, ...]) -> Act:
+def _handled(state: State, step: InstructionStep, operands: tuple[Any, ...]) -> Act:
     """Rule 3."""
     row, site = step.row, step.site
     handle, given = handler(row), _given(state.registers, step, operands)
@@ -368,7 +370,7 @@ def _handled(state: State, step: RowStep, operands: tuple[Any, ...]) -> Act:
     return _late(state, act, step.results[0]) if isinstance(row, Barrier) and row.reduction else act
 
 
-def _put(state: State, step: RowStep, results: Results, group: Group) -> None:
+def _put(state: State, step: InstructionStep, results: Results, group: Group) -> None:
     """Write the results of a handler into the step's registers."""
     for slot, new in zip(step.results, results, strict=True):
         if slot is not None:
@@ -393,7 +395,7 @@ def _late(state: State, act: Act, slot: Slot | None) -> Act:
     return later
 
 
-def _given(registers: list[Any], step: RowStep, operands: tuple[Any, ...]) -> Callable[[], list[Any]]:
+def _given(registers: list[Any], step: InstructionStep, operands: tuple[Any, ...]) -> Callable[[], list[Any]]:
     """Return what makes the operands that a handler takes: registers, numbers, and None for an omitted one."""
     fixed: dict[int, int | None] = {
         i: x.bits for i, x in enumerate(step.operands) if isinstance(x, Constant) and x.kind == "imm"
