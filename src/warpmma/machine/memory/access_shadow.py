@@ -13,8 +13,8 @@ The rules:
    some of several elements are unwritten, such as padding, these are poison, which is reported where it is read
    (`warp_register`). Where poison travels, loads from shared and local memory only give poison; it is reported when it
    matters.
-5. If several lanes write a byte at once, the last one wins; if they write different values, that is a race. Copies to
-   one place always race.
+5. If several lanes write a byte at once, the data of one stay (`memory_engine.store`); if they write different values,
+   that is a race. Copies to one place always race.
 6. An atomic reads and writes as one strong access (`happens_before`); lanes that meet take turns (`atomic_order`).
 """
 
