@@ -153,13 +153,22 @@ def store(memory: Array, offset: Array, data: Array, lanes: Array, phase: int = 
     last part stays, and of its lanes the lowest. PTX leaves this open. Of several warps, the last stays.
     """
     size = data.shape[-1]
-    part = LANES // max(1, size // _BANK)
     if NATIVE is not None:
-        NATIVE.store(memory, offset, size, flat(data), flat(lanes), part)
+        NATIVE.store(memory, offset, size, flat(data), flat(lanes), _part(size))
         return
-    of = np.flatnonzero(lanes) // part
-    order = np.lexsort((-np.arange(len(of)), of))
+    order = store_order(lanes, size)
     put(memory, offset[order], data[order], phase)
+
+
+def store_order(lanes: Array, size: int) -> Array:
+    """Return the order, `[n]`, in which the n lanes that are true in `lanes` store so many bytes each (`store`)."""
+    part = np.flatnonzero(lanes) // _part(size)
+    return np.lexsort((-np.arange(len(part)), part))
+
+
+def _part(size: int) -> int:
+    """Return how many lanes of a warp store so many bytes each at once."""
+    return LANES // max(1, size // _BANK)
 
 
 def _as_words(memory: Array, size: int) -> Array:
