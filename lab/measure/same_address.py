@@ -61,6 +61,43 @@ ld.shared.v4.b32 {{%r5, %r6, %r7, %r8}}, [%rd4];
 add.u64 %rd8, %rd2, %rd8;
 st.global.v4.b32 [%rd8], {{%r5, %r6, %r7, %r8}};""",
 }
+_STMATRIX = """.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry store(.param .u64 store_cells, .param .u64 store_y) {{
+.reg .b32 %r<16>; .reg .b64 %rd<9>;
+.shared .align 16 .b8 room[512];
+ld.param.u64 %rd1, [store_cells];
+ld.param.u64 %rd2, [store_y];
+mov.u32 %r1, %tid.x;
+mov.u32 %r2, %ctaid.x;
+mad.lo.u32 %r3, %r2, 32, %r1;
+mul.wide.u32 %rd3, %r3, 4;
+add.u64 %rd3, %rd1, %rd3;
+ld.global.u32 %r4, [%rd3];
+and.b32 %r4, %r4, 31;
+mul.wide.u32 %rd4, %r2, 512;
+add.u64 %rd2, %rd2, %rd4;
+mov.u64 %rd7, room;
+mul.wide.u32 %rd8, %r1, 16;
+add.u64 %rd4, %rd7, %rd8;
+st.shared.v4.b32 [%rd4], {{-1, -1, -1, -1}};
+bar.warp.sync -1;
+mul.wide.u32 %rd6, %r4, 16;
+add.u64 %rd6, %rd7, %rd6;
+shr.u32 %r9, %r1, 2;
+mul.lo.u32 %r10, %r9, 16843009;
+add.u32 %r11, %r10, 134744072;
+add.u32 %r12, %r11, 134744072;
+add.u32 %r13, %r12, 134744072;
+stmatrix.sync.aligned.m8n8.x{count}.shared.b16 [%rd6], {{{values}}};
+bar.warp.sync -1;
+ld.shared.v4.b32 {{%r5, %r6, %r7, %r8}}, [%rd4];
+add.u64 %rd8, %rd2, %rd8;
+st.global.v4.b32 [%rd8], {{%r5, %r6, %r7, %r8}};
+ret;
+}}
+"""
 _VALUES = {
     "b8": "%h1", "b16": "%h1", "b32": "%r5", "b64": "%rd5", "v2.b32": "{%r5, %r5}", "v4.b32": "{%r5, %r5, %r5, %r5}",
     "v2.b64": "{%rd5, %rd5}",
@@ -68,12 +105,15 @@ _VALUES = {
 
 
 def kernels() -> dict[str, str]:
-    """Every kernel's text by space and type; the entry is named `store`."""
-    return {
+    """Every kernel's text by space and type, or name; the entry is named `store`."""
+    stores = {
         f"{space} {form}": _TEXT.format(size=size, body=_BODIES[space].format(type=form, value=_VALUES[form]))
         for space in SPACES
         for form, size in FORMS.items()
     }
+    values = ["%r10", "%r11", "%r12", "%r13"]  # row r of all matrices, whose address is lane r's, has r in every byte
+    matrices = {f"stmatrix x{n}": _STMATRIX.format(count=n, values=", ".join(values[:n])) for n in (1, 2, 4)}
+    return stores | matrices
 
 
 def cells(blocks: int, seed: int = 0) -> Array:
@@ -85,8 +125,12 @@ def cells(blocks: int, seed: int = 0) -> Array:
     return np.where(idle, IDLE, found).astype(np.uint32)
 
 
-def expected(given: Array, size: int) -> Array:
+def expected(name: str, given: Array) -> Array:
     """Return the memory of each block by the rule, uint8 `[block, 512]`: of the last part, the lowest lane."""
+    what, form = name.split()
+    size = FORMS.get(form, 16)
+    if what == "stmatrix":
+        given = np.where(np.arange(LANES) < 8 * int(form[1]), given & 31, IDLE)
     made = np.full((len(given), ROOM), 0xFF, np.uint8)
     for lane in np.arange(LANES).reshape(max(1, size // 4), -1)[:, ::-1].reshape(-1):
         at = np.flatnonzero(given[:, lane] != IDLE)
@@ -109,7 +153,7 @@ def main(arguments: list[str] | None = None) -> int:
         driver.launch(function, (options.blocks,), (LANES,), passed)
         driver.synchronise(10)
         y = driver.fetch(addresses["y"], y)
-        other = y != expected(given, FORMS[name.split()[1]])
+        other = y != expected(name, given)
         counts[name] = {"bytes": int((y != 0xFF).sum()), "unexpected": int(other.sum())}
         print(f"{name}: {counts[name]}")
         for x in addresses.values():
