@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -56,8 +56,8 @@ KINDS: Mapping[str, str] = MappingProxyType({
 })  # fmt: skip
 """The kinds of hazards, and what each means."""
 
-_COUNTED = ("same value", "order")
-_BY_POLICY = tuple(kind for kind in KINDS if kind not in _COUNTED)
+_COUNTS: Mapping[str, Policy] = {"same value": "count", "order": "count"}
+_BY_POLICY = tuple(kind for kind in KINDS if kind not in _COUNTS)
 TRACKED = ("race", "same value", "lane order", "order", "unwritten", "poison", "pending", "metadata")
 """The hazards that need a shadow of every byte and register, and can be omitted for speed; and "metadata", which
 usually results from unwritten memory."""
@@ -158,14 +158,15 @@ class Reporter:
     def __init__(self, policy: Policy | Mapping[str, Policy] = "error") -> None:
         self.tracking = not (isinstance(policy, str) and policy == "off")
         asked: Any = policy if self.tracking else "error"
-        chosen = asked if isinstance(asked, Mapping) else dict.fromkeys(_BY_POLICY, asked)
-        for kind, what in () if isinstance(asked, str) and asked == "error" else chosen.items():
+        whole = isinstance(asked, str) and asked == "error"
+        chosen = asked if isinstance(asked, Mapping) else {} if whole else dict.fromkeys(_BY_POLICY, asked)
+        for kind, what in chosen.items():
             if kind not in KINDS or not isinstance(what, str) or what not in ("error", "warn", "count"):
                 raise OperandError(
                     f"hazards: {shown(kind)}: {shown(what)}; expected 'error', 'warn' or 'count' for one of "
                     f"{', '.join(KINDS)}; or 'error', 'warn' or 'off' for all"
                 )
-        self._policy = dict.fromkeys(_COUNTED, "count") | chosen
+        self._policy = {**_COUNTS, **chosen}
         self._found: dict[tuple[str, Site], Hazard] = {}
         self.counts: dict[str, int] = defaultdict(int)
         self.lines: dict[str, dict[Site, int]] = defaultdict(lambda: defaultdict(int))
@@ -272,8 +273,7 @@ class Reporter:
 # Names of elements
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class NamedArray:
+class NamedArray(NamedTuple):
     """An array of a launch.
 
     Attributes
