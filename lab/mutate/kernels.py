@@ -13,23 +13,15 @@ from __future__ import annotations
 
 import argparse
 import random
-import signal
 import sys
-import time
-from collections import Counter
-from collections.abc import Generator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import closing
+from collections.abc import Sequence
 from functools import cache
-from multiprocessing import get_context
 from pathlib import Path
 
+from lab.mutate.campaign import Names, campaign
 from lab.mutate.harmless import stale
 from lab.mutate.subjects import Mutant, mutants, subjects
-from lab.mutate.tables import markdown, replaced, result
 from lab.mutate.verdicts import BAD, Verdict, judge, original
-
-_EVERY = 5.0  # seconds between results that are written
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -61,56 +53,13 @@ def _campaign(those: list[Mutant], jobs: int, out: Path, about: dict[str, object
     still = {m.subject.name: why for m in those if isinstance(why := original(m.subject), str)}
     for name, why in still.items():
         print(f"{name} does not run unchanged: {why}", file=sys.stderr)
-    those = [m for m in those if m.subject.name not in still]
-    done: list[Verdict] = []
-    start = shown = written = time.perf_counter()
-    try:
-        with closing(_verdicts(those, jobs)) as verdicts:
-            for verdict in verdicts:
-                done.append(verdict)
-                now = time.perf_counter()
-                if now - shown > 0.5:
-                    shown = now
-                    _show(done, len(those), now - start)
-                if now - written > _EVERY:
-                    written = now
-                    _write(out, done, about)
-    except KeyboardInterrupt:
-        whole = False
-        print("\nstopped", file=sys.stderr)
-    _show(done, len(those), time.perf_counter() - start)
-    print(file=sys.stderr)
-    _write(out, done, about)
-    useless = stale((v.subject, v.mutation) for v in done if v.what == "harmless") if whole and not still else []
-    print(markdown(done))
+    names = [(m.subject.name, m.name) for m in those if m.subject.name not in still]
+    done, stopped = campaign(_one, names, jobs, out, about)
+    complete = whole and not still and not stopped
+    useless = stale((v.subject, v.mutation) for v in done if v.what == "harmless") if complete else []
     for kernel, mutation in useless:
         print(f"no mutant is harmless as the table says any more: {kernel}: {mutation}")
     return int(bool(still or useless or any(v.what in BAD for v in done)))
-
-
-def _write(out: Path, done: list[Verdict], about: dict[str, object]) -> None:
-    replaced(out.with_suffix(".json"), result(done, about))
-    replaced(out.with_suffix(".md"), markdown(done))
-
-
-def _show(done: list[Verdict], total: int, seconds: float) -> None:
-    counts = Counter(v.what for v in done)
-    text = ", ".join(f"{counts[x]} {x}" for x in ("found", "wrong", "harmless", *BAD))
-    print(f"\r{len(done):,} of {total:,} in {seconds:.0f} s: {text}   ", end="", file=sys.stderr, flush=True)
-
-
-def _verdicts(those: list[Mutant], jobs: int) -> Generator[Verdict]:
-    if jobs == 1:
-        yield from map(judge, those)
-        return
-    names = [(m.subject.name, m.name) for m in those]
-    pool = ProcessPoolExecutor(
-        jobs, get_context("spawn"), initializer=signal.signal, initargs=(signal.SIGINT, signal.SIG_IGN)
-    )
-    try:
-        yield from pool.map(_one, names, chunksize=8)
-    finally:
-        pool.shutdown(cancel_futures=True)
 
 
 @cache
@@ -118,8 +67,8 @@ def _mutants(name: str) -> dict[str, Mutant]:
     return {m.name: m for subject in subjects() if subject.name == name for m in mutants(subject)}
 
 
-def _one(names: tuple[str, str]) -> Verdict:
-    """Judge a mutant in another process, which makes it itself: syntax trees do not travel."""
+def _one(names: Names) -> Verdict:
+    """Judge a mutant, which each process makes itself: syntax trees do not travel."""
     return judge(_mutants(names[0])[names[1]])
 
 

@@ -15,7 +15,8 @@ __all__ = ["markdown", "replaced", "result"]
 
 # Kinds of hazards, by column; what is found otherwise, an error of the package or a loop without end, is an "error".
 _KINDS = {
-    "race": "race", "pending": "pending", "barrier": "barrier", "divergent": "divergent", "unwritten": "unwritten",
+    "race": "race", "lane order": "race",
+    "pending": "pending", "barrier": "barrier", "divergent": "divergent", "unwritten": "unwritten",
     "poison": "unwritten", "bounds": "bounds", "misaligned": "bounds",
 }  # fmt: skip
 _COLUMNS = (*dict.fromkeys(_KINDS.values()), "error", "wrong", "argued", "refused", "missed")

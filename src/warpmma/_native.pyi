@@ -230,6 +230,11 @@ class memory:  # noqa: N801 - a module
     @staticmethod
     def scatter(memory: npt.NDArray[np.uint8], offset: npt.NDArray[np.int64], size: int, data: Array, /) -> None: ...
     @staticmethod
+    def store(
+        memory: npt.NDArray[np.uint8], offset: npt.NDArray[np.int64], size: int, data: Array,
+        lanes: npt.NDArray[np.bool_], part: int, /,
+    ) -> None: ...  # fmt: skip
+    @staticmethod
     def alike(rows: npt.NDArray[np.int64], width: int, first: npt.NDArray[np.int64], /) -> None: ...
 
 class grains:  # noqa: N801 - a module

@@ -122,7 +122,7 @@ HUGE = 10**5000  # which Python does not print
         ({"hazards": np.array(["error", "warn"])}, "hazards: 'race': array"),
         ({"hazards": {"race": np.array([1, 2])}}, "hazards: 'race': array"),
         ({"hazards": ["error"]}, "hazards: 'race': "),
-        ({"hazards": {("race",): "error"}}, r"hazards: \('race',\): 'error'; expected 'error' or 'warn' for one of"),
+        ({"hazards": {("race",): "error"}}, r"hazards: \('race',\): 'error'; expected 'error', 'warn' or 'count' for"),
         ({"grid": np.timedelta64(3, "s")}, "grid is "), ({"block": np.timedelta64(3, "s")}, "block is "),
         ({"grid": np.array([3])}, "grid is "), ({"block": (np.array([3, 4]),)}, "block is "),
         ({"grid": HUGE}, "grid is <int that cannot be shown>"), ({"block": (1, HUGE)}, "block is "),

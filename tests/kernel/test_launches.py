@@ -130,15 +130,20 @@ def test_batches(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
                 t("bar.sync")
 
         got = run(
-            kernel, x, grid=10, block=64, progress=lambda *n: done.append(n), hazards=dict.fromkeys(["race"], "warn")
+            kernel,
+            x,
+            grid=10,
+            block=64,
+            progress=lambda *n: done.append(n),
+            hazards=dict.fromkeys(["race", "lane order"], "warn"),
         )
         return x, got.json(), done
 
-    with pytest.warns(UserWarning, match="race"):
+    with pytest.warns(UserWarning, match="lane order"):
         x, report, done = once()
     assert done == [(10, 10)]
     monkeypatch.setattr(module, "_THREADS", threads)
-    with pytest.warns(UserWarning, match="race"):
+    with pytest.warns(UserWarning, match="lane order"):
         y, again, steps = once()
     same(x, y)
     at = report.index('"hazards"')

@@ -139,3 +139,13 @@ def test_instructions_of_whole_launches() -> None:
     scales = np.full(32, 0x7F7E7D7C, np.uint32)
     named = {"scale_a": scales, "scale_b": scales, "byte_id_a": 1, "thread_id_a": 1, "byte_id_b": 2, "thread_id_b": 3}
     run(kernel, scaled, lambda t: [0x7F7E7D7C, (1, 1), 0x7F7E7D7C, (2, 3)], named, target="sm_120a")
+
+
+def test_of_a_wider_register_the_low_bits_are_converted() -> None:
+    def kernel(t: Any, y: Any) -> None:
+        wide = t("or.b64", t("cvt.u64.u32", t.laneid), 7 << 40 | 0x40400000)  # 3.0 in the low half
+        t("st.global.b32", y + t.laneid * 4, t("cvt.rni.s32.f32", wide))
+
+    y = np.zeros(32, np.int32)
+    run(kernel, Output(y))
+    assert (y == 3).all()

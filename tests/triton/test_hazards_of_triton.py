@@ -106,12 +106,15 @@ def test_what_triton_repeats_in_other_warps() -> None:
 @pytest.mark.skipif(VERSION < (3, 8), reason="Triton adds elsewhere")
 def test_a_product_that_is_fused_into_a_sum() -> None:
     x, out = np.random.default_rng(0).standard_normal(128).astype(np.float32), np.zeros(1, np.float32)
-    with wm.triton.device("sm_90"):
+    with wm.triton.device("sm_90") as gpu:
+        squares[(1,)](x, out, BLOCK=128)
+        assert gpu.launches[-1].report.counts["lane order"] > 0 and np.isclose(out[0], (x * x).sum())
+        squares[(1,)](x, out, BLOCK=128, enable_fp_fusion=False)
+        assert "lane order" not in gpu.launches[-1].report.counts and np.isclose(out[0], (x * x).sum())
+    with wm.triton.device("sm_90", hazards={"lane order": "error"}):
         with pytest.raises(wm.machine.HazardError, match="in this very access") as caught:
             squares[(1,)](x, out, BLOCK=128)
         assert "enable_fp_fusion=False" in caught.value.__notes__[0] and len(caught.value.__notes__) == 1
-        squares[(1,)](x, out, BLOCK=128, enable_fp_fusion=False)
-    assert np.isclose(out[0], (x * x).sum())
 
 
 def test_an_array_that_nobody_wrote() -> None:

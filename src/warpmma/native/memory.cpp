@@ -111,6 +111,25 @@ void scatter(Vector<uint8_t> memory, Places offset, size_t size, Bytes data) {
   });
 }
 
+// As `scatter`, for the lanes that are on, in the order of an H200, in parts of a warp: `memory_engine.store`.
+void store(Vector<uint8_t> memory, Places offset, size_t size, Bytes data, Flags lanes, size_t part) {
+  const size_t n = offset.shape(0), most = memory.shape(0), all = lanes.shape(0);
+  const bool* on = lanes.data();
+  if (data.shape(0) != n * size || size_t(std::count(on, on + all, true)) != n || part == 0)
+    refuse("store: not as many bytes or lanes as places");
+  uint8_t* to = memory.data();
+  const int64_t* at = offset.data();
+  const uint8_t* from = data.data();
+  sized(size, [&](auto width) {
+    check_offsets(at, n, most, width);
+    for (size_t first = 0, begin = 0; first < all; first += part) {
+      const size_t end = begin + std::count(on + first, on + std::min(first + part, all), true);
+      for (size_t i = end; i-- > begin;) std::memcpy(to + at[i], from + i * width, width);
+      begin = end;
+    }
+  });
+}
+
 // Registers of all lanes, each `[lane]`, from and to their words `[lane, word]`, which lie together.
 template <class Body>
 void columns(size_t count, size_t width, size_t size, Body body) {
@@ -183,6 +202,8 @@ void bind_memory(nb::module_& m) {
              nb::arg().noconvert());
   memory.def("gather", &gather, nb::arg().noconvert(), nb::arg().noconvert(), nb::arg(), nb::arg().noconvert());
   memory.def("scatter", &scatter, nb::arg().noconvert(), nb::arg().noconvert(), nb::arg(), nb::arg().noconvert());
+  memory.def("store", &store, nb::arg().noconvert(), nb::arg().noconvert(), nb::arg(), nb::arg().noconvert(),
+             nb::arg().noconvert(), nb::arg());
   memory.def("join", &join, nb::arg(), nb::arg(), nb::arg().noconvert());
   memory.def("split", &split, nb::arg().noconvert(), nb::arg(), nb::arg(), nb::arg().noconvert());
   memory.def("alike", &alike);

@@ -153,7 +153,8 @@ def device(
         would write `wgmma`, sm_80, and sm_89 for kernels with e4m3.
     hazards, contract, engine, threads, resident, limit, seed, progress
         Of every launch, as of `PtxEntry.launch` (`threads` reaches each `mma`, not programs). A kernel that Triton
-        compiles without fusing has contract "off".
+        compiles without fusing has contract "off". "lane order" is only counted by default: where several lanes hold
+        a result, Triton lets all of them store it.
     cuda : {"cpu"}, optional
         Let the CPU stand for PyTorch's device "cuda", while the device is active: tensors made there or moved there are
         the CPU's, and a list of questions to `torch.cuda` is answered; by rule (docs/triton.md).
@@ -182,10 +183,17 @@ def device(
             f"Triton writes PTX for {wanted}, which a device of {own.target} does not run; give {wanted!r}"
         )
     options = {
-        "hazards": hazards, "contract": contract, "engine": engine, "threads": threads, "resident": resident,
+        "hazards": _policy(hazards), "contract": contract, "engine": engine, "threads": threads, "resident": resident,
         "limit": limit, "seed": seed, "progress": progress,
     }  # fmt: skip
     return TritonDevice(own or Device(wanted), numbers, options, cuda_on_cpu=cuda == "cpu")
+
+
+def _policy(hazards: Policy | Mapping[str, Policy]) -> Policy | Mapping[str, Policy]:
+    """Only count, unless it is asked otherwise, where replicas of a result differ: Triton writes such stores itself."""
+    if isinstance(hazards, str):
+        return {"lane order": "count"} if hazards == "error" else hazards
+    return {"lane order": "count"} | dict(hazards)
 
 
 def install(target: str | Device, **options: Any) -> TritonDevice:

@@ -143,7 +143,7 @@ def _explained(error: PtxError, session: ActiveDevice) -> PtxError:
 
 def _note(hazard: Hazard) -> str:
     """Return what a race within a program comes of, where it is Triton's writing and not the kernel's."""
-    if hazard.kind != "race" or "of block" in hazard.detail:
+    if hazard.kind not in ("race", "lane order") or "of block" in hazard.detail:
         return ""
     if "in this very access" not in hazard.detail:
         return _REPEATED

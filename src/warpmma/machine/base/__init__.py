@@ -4,6 +4,6 @@ from .atomic_order import in_turns
 from .grain_engine import GrainRuns, all_set, count_readers, fill, none, note, ordered
 from .lanes import Lanes
 from .literals import fits, is_number, literal
-from .memory_engine import acting, alike, flat, get, joined, locate, put, split
+from .memory_engine import acting, alike, flat, get, joined, locate, put, split, store, store_order
 from .site import Site
 from .warp_register import RegisterShadow, WarpRegister, merged, merged_shadow

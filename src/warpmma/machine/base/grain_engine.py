@@ -23,7 +23,7 @@ GRAINS: Any = getattr(_native, "grains", None)
 """The native engine's grains; None where NumPy does it all, an installation without a compiler."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False, slots=True)
 class GrainRuns:
     """The grains that lanes touch: for each lane, a number of consecutive ones.
 

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..._arrays import Array
+from ...registers import LANES
 
 try:
     from ... import _native
@@ -22,6 +23,7 @@ except ImportError:  # installed without a compiler
 NATIVE: Any = getattr(_native, "memory", None)
 """The native engine's memory; None where NumPy does it all, an installation without a compiler."""
 
+_BANK = 4  # bytes of a lane that shared memory takes at once
 _WORDS = (1, 2, 4, 8, 16, 32)  # bytes of an access that NumPy makes through words; from 16 on, several
 
 
@@ -141,6 +143,32 @@ def put(memory: Array, offset: Array, data: Array, phase: int = 0) -> None:
         return
     words = _as_words(memory, size)
     words[offset // size] = np.ascontiguousarray(data).view(words.dtype)
+
+
+def store(memory: Array, offset: Array, data: Array, lanes: Array, phase: int = 0) -> None:
+    """Write bytes `[n, size]` of the n lanes that are true in `lanes`, bool `[..., lane]`, as `get` reads them.
+
+    Where lanes of a warp store to one address, the data of one of them stay, as on an H200
+    (docs/specification/h200.md, 11): a warp stores in parts, of 32, 16 or 8 lanes for up to 4, 8 or 16 bytes each; the
+    last part stays, and of its lanes the lowest. PTX leaves this open. Of several warps, the last stays.
+    """
+    size = data.shape[-1]
+    if NATIVE is not None:
+        NATIVE.store(memory, offset, size, flat(data), flat(lanes), _part(size))
+        return
+    order = store_order(lanes, size)
+    put(memory, offset[order], data[order], phase)
+
+
+def store_order(lanes: Array, size: int) -> Array:
+    """Return the order, `[n]`, in which the n lanes that are true in `lanes` store so many bytes each (`store`)."""
+    part = np.flatnonzero(lanes) // _part(size)
+    return np.lexsort((-np.arange(len(part)), part))
+
+
+def _part(size: int) -> int:
+    """Return how many lanes of a warp store so many bytes each at once."""
+    return LANES // max(1, size // _BANK)
 
 
 def _as_words(memory: Array, size: int) -> Array:

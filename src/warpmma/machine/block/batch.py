@@ -6,6 +6,7 @@ Every array is `[block, warp, lane]`: warps at the same place run together, over
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -57,10 +58,6 @@ class Batch:
     clocks : VectorClocks
     memory : GlobalMemory
     global_space, shared, local : Space
-    async_operations : AsyncOperations
-    barriers : Barriers
-    cluster : ClusterBarrier
-    phases : MbarrierPhases
     """
 
     def __init__(
@@ -78,11 +75,29 @@ class Batch:
         self.shared = SharedMemory(reporter, self.clocks, len(blocks), shared)
         self.local = LocalMemory(reporter, self.lanes.shape)
         self.global_space = GlobalSpace(memory, self.clocks, reporter)
-        self.async_operations = AsyncOperations(reporter)
-        self.barriers = Barriers(self.lanes, self.clocks, reporter)
-        self.cluster = ClusterBarrier(self.barriers, reporter, self.lanes.shape)
-        self.phases = MbarrierPhases(self.clocks, self.async_operations, reporter.tracking)
         reporter.first_block = blocks.start
+
+    # Made at their first use: most batches need few of them.
+
+    @cached_property
+    def async_operations(self) -> AsyncOperations:
+        """Asynchronous operations of its threads."""
+        return AsyncOperations(self.reporter)
+
+    @cached_property
+    def barriers(self) -> Barriers:
+        """The barriers of its blocks."""
+        return Barriers(self.lanes, self.clocks, self.reporter)
+
+    @cached_property
+    def cluster(self) -> ClusterBarrier:
+        """The barriers of its clusters."""
+        return ClusterBarrier(self.barriers, self.reporter, self.lanes.shape)
+
+    @cached_property
+    def phases(self) -> MbarrierPhases:
+        """The phases of its mbarriers."""
+        return MbarrierPhases(self.clocks, self.async_operations, self.reporter.tracking)
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -96,9 +111,12 @@ class Batch:
 
     def leave(self, lanes: Array) -> None:
         """End threads."""
-        self.async_operations.exited(lanes)
+        made = vars(self)
+        if "async_operations" in made:
+            self.async_operations.exited(lanes)
         self.lanes.exit(lanes)
-        self.costs.barrier(self.barriers.exited())
+        if "barriers" in made:
+            self.costs.barrier(self.barriers.exited())
 
     def finish(self) -> None:
         """End all threads that have not exited."""
@@ -106,7 +124,8 @@ class Batch:
             self.barriers.stand(self.lanes.waiting, None)
         if self.lanes.alive.any():
             self.leave(self.lanes.alive)
-        self.phases.clear()  # pending counts refer to the batch
+        if "phases" in vars(self):
+            self.phases.clear()  # pending counts refer to the batch
 
     def shuffled(self, number: int) -> Array | None:
         """Return an order for a number of turns, drawn from the seed and the time; None for the given order."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
@@ -64,13 +65,13 @@ class Grid(Shown):
             None if cluster is None else _cluster(cluster), cooperative,
         )  # fmt: skip
 
-    @property
+    @cached_property
     def total(self) -> int:
         """Blocks in all."""
         x, y, z = self.blocks
         return x * y * z
 
-    @property
+    @cached_property
     def threads_per_block(self) -> int:
         """Threads of a block."""
         x, y, z = self.threads

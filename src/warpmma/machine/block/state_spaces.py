@@ -25,6 +25,7 @@ Part = tuple[Space, Array, Array]
 """A space, addresses in it, and the lanes whose addresses those are."""
 
 _FIRST = min(window.base for window in WINDOWS.values()) >> 32
+_WINDOWS_START, _WINDOWS_SIZE = np.uint64(_FIRST << 32), np.uint64(len(WINDOWS) << 32)
 _CONSTANTS = np.uint64(WINDOWS["const"].base)
 
 
@@ -49,7 +50,7 @@ def parts(batch: Batch, site: Site, space: str, address: Array, lanes: Array) ->
     address = address.astype(np.uint64, copy=False)
     if space in ("const", "param"):
         return [(memory, address + np.uint64(WINDOWS[space].base), lanes)]
-    if (address - np.uint64(_FIRST << 32) >= np.uint64(len(WINDOWS) << 32)).all():
+    if (address - _WINDOWS_START >= _WINDOWS_SIZE).all():
         return [(memory, address, lanes)]
     window = (address >> np.uint64(32)) - np.uint64(_FIRST)
     elsewhere = lanes & (window < np.uint64(len(WINDOWS)))

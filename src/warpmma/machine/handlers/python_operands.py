@@ -17,6 +17,7 @@ from ..._arguments import is_integer
 from ..._text import counted
 from ...errors import OperandError, shown
 from ...isa import OperandSpec, PtxInstruction, present, printed
+from ...operations import DTYPES
 from ..base import WarpRegister
 from ..block import Batch
 
@@ -75,7 +76,9 @@ def _checked(batch: Batch, row: PtxInstruction, spec: OperandSpec, x: Any, name:
         register = batch.operand(x, spec.type, spec.kind, _who(row, name))
     if not spec.accepts(register.kind):
         raise OperandError(f"{_who(row, name)} is {register.kind}; expected {spec.expected}")
-    return register
+    if spec.role == "address" or register.kind in (spec.kind, spec.other):
+        return register
+    return WarpRegister(register.bits.astype(DTYPES[spec.kind]), register.shadow)  # wider: the low bits count
 
 
 def _who(row: PtxInstruction, name: str) -> str:

@@ -13,8 +13,9 @@ The rules:
    some of several elements are unwritten, such as padding, these are poison, which is reported where it is read
    (`warp_register`). Where poison travels, loads from shared and local memory only give poison; it is reported when it
    matters.
-5. If several lanes write a byte at once, the last one wins; if they write different values, that is a race. Copies to
-   one place always race.
+5. If several lanes write a byte at once, the data of one stay (`memory_engine.store`). Lanes of a warp that store
+   different values are the hazard "lane order"; warps that leave different values race. Copies to one place always
+   race.
 6. An atomic reads and writes as one strong access (`happens_before`); lanes that meet take turns (`atomic_order`).
 """
 
@@ -26,12 +27,13 @@ from typing import Any
 import numpy as np
 
 from ..._arrays import Array
-from ..base import GrainRuns, Site, all_set, get
+from ..base import GrainRuns, Site, all_set, get, store_order
 from ..order import WARP_BIT, SyncCells, ThreadScope, block_of, outside_scopes, thread_of
 from ..report import Reporter
 from .accesses import Taken, Touch
 from .shadow_memory import Grains, Shadow, WrittenGrains, poison_of
 
+_LANE_ORDER = "another lane of the warp stores something else there in this very access: PTX leaves open which stays"
 _FENCES = {
     ThreadScope.GPU: ("__threadfence()", "fence.acq_rel.gpu"),
     ThreadScope.CTA: ("__threadfence_block()", "fence.acq_rel.cta"),
@@ -94,11 +96,23 @@ class AccessShadow(Shadow):
     def stored(self, touch: Touch, data: Array, last: Array | None) -> None:
         """See `Shadow`."""
         if last is not None:  # rule 5
-            bad = (self._bytes(touch) != data).any(axis=1) & last.any(axis=1)
-            self._report_at_once(touch, np.where(bad[:, None], last, np.uint64(0)), "writes something else there")
-            self._report("same value", touch, (last != 0) & ~bad[:, None], "another thread does so in this very access")
+            kept = self._kept_in_warp(touch, data)
+            lost = (self._bytes(touch) != kept).any(axis=1)
+            self._report_at_once(touch, np.where(lost[:, None], last, np.uint64(0)), "writes something else there")
+            other = (kept != data).any(axis=1) & ~lost
+            self._report("lane order", touch, other[:, None], _LANE_ORDER)
+            same = (last != 0) & ~(lost | other)[:, None]
+            self._report("same value", touch, same, "another thread does so in this very access")
         if touch.order != "weak":
             self._act(touch, reads=False, writes=np.ones(len(touch.offset), bool))
+
+    def _kept_in_warp(self, touch: Touch, data: Array) -> Array:
+        """Return, for each lane, the bytes that its warp leaves where it stores."""
+        warp = np.unique(touch.who.words >> np.uint64(WARP_BIT), return_inverse=True)[1].reshape(-1)
+        place = np.unique(warp * (1 + int(touch.offset.max())) + touch.offset, return_inverse=True)[1].reshape(-1)
+        order, last = store_order(touch.lanes, touch.size), np.empty(len(place), np.int64)
+        last[place[order]] = order
+        return np.asarray(data[last[place]])
 
     # Rule 6
 

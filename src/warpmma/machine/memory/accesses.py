@@ -13,7 +13,7 @@ from ..base import Site
 from ..order import Agents, ThreadScope, VectorClocks
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(eq=False, kw_only=True, slots=True)
 class Touch:
     """An access of lanes to a piece of memory, at one time.
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ..._arrays import Array
-from ..base import Site, get, put
+from ..base import Site, get, put, store
 from ..order import ThreadScope
 from ..report import Reporter
 from .access_shadow import AccessShadow
@@ -53,7 +53,7 @@ class Allocation:
     def store(self, touch: Touch, data: Array) -> None:
         """Write bytes `[n, size]`."""
         last = self.shadow.stores(touch, data)
-        put(self.data, touch.offset, data, self.phase)
+        store(self.data, touch.offset, data, touch.lanes, self.phase)
         self.shadow.stored(touch, data, last)
 
     def update(self, touch: Touch, element: int, turns: Callable[[Turns], Taken]) -> tuple[Array, Array | None]:

@@ -56,7 +56,7 @@ class GlobalMemory:
 
     def call(self, address: int, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
         """Return what reports call the elements of the array at an address."""
-        self._named.append(NamedArray(name=name, start=address, shape=shape, dtype=dtype))
+        self._named.append(NamedArray(name, address, shape, dtype))
 
     def add(self, array: Array, name: str, *, written: bool = True) -> int:
         """Place an array, which is read and written in place, and return its address; errors call it by `name`.

@@ -72,10 +72,14 @@ class LocalMemory(Space):
         self._reporter, self._shape = reporter, shape
         self._threads = prod(shape)
         self._slabs: list[_Slab] = []
-        self._reach: Array | None = None  # bytes that each thread has; None for all
+        self._reach: Array | int | None = None  # bytes that each thread has, or all have; None for the most
+
+    def begin(self, size: int) -> None:
+        """Set how many bytes all threads have."""
+        self._reach = size
 
     def reach(self, lanes: Array, size: int | Array) -> None:
-        """Set how many bytes threads have: the frames of running functions."""
+        """Set how many bytes some threads have: the frames of running functions."""
         self._reach = np.where(lanes, size, 0 if self._reach is None else self._reach)
 
     @cached_property
@@ -182,7 +186,8 @@ class LocalMemory(Space):
         at = int(address.flat[0]) if address.size else -1
         if size > _CHUNK or size & (size - 1) or at < 0 or at % max(alignment, size) or not (address == at).all():
             return None
-        reach = MOST_LOCAL if self._reach is None else int(self._reach.min(initial=MOST_LOCAL, where=lanes))
+        reach = MOST_LOCAL if self._reach is None else self._reach
+        reach = reach if isinstance(reach, int) else int(reach.min(initial=MOST_LOCAL, where=lanes))
         if at > reach - size or not self._grow(at + size):
             return None
         chunk, inside = divmod(at, _CHUNK)

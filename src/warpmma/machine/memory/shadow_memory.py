@@ -176,8 +176,9 @@ class Grains:
 
     def _cut(self, grain: int) -> None:
         """Rule 1."""
-        self._read()
         times = self.grain // grain
+        if self._notes:
+            self._read()
         self.grain, self.count = grain, self.count * times
         if self.writer is not None:
             self.writer = _finer(self.writer, times)

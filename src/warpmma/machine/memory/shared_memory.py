@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache, partial
 
 import numpy as np
 
@@ -22,8 +22,13 @@ _ALIGNMENT = 16  # of the start of each block's memory
 
 
 @lru_cache(maxsize=8)
-def _laid_out(size: int, places: tuple[range, ...]) -> tuple[Array, tuple[Array, Array]]:
-    """Return the bytes from each address to the end of its variable, and where variables begin and end."""
+def _laid_out(size: int, places: tuple[range, ...] | None) -> tuple[Array | None, tuple[Array, Array]]:
+    """Return the bytes from each address to the end of its variable, and where variables begin and end.
+
+    Without variables all is one piece.
+    """
+    if places is None:
+        return None, (frozen(np.zeros(1, np.uint64)), frozen(np.array([size], np.uint64)))
     end = max((place.stop for place in places), default=0)
     room = np.maximum(size - np.arange(size + 1), 0).astype(np.int32)
     room[:end] = 0
@@ -49,17 +54,24 @@ class SharedMemory(Space):
     scope = ThreadScope.CTA
 
     def __init__(self, reporter: Reporter, clocks: VectorClocks, blocks: int, size: int) -> None:
-        self.size = size
-        stride = -(-size // _ALIGNMENT) * _ALIGNMENT
-        data = np.zeros(blocks * stride // 8, np.uint64).view(np.uint8)
+        self.size, self._blocks = size, blocks
+        self._stride = -(-size // _ALIGNMENT) * _ALIGNMENT
+        self._reporter, self._clocks = reporter, clocks
         self._variables: list[tuple[str, range]] = []
+        self._room, self._bounds = _laid_out(size, None)
+
+    @cached_property
+    def _all(self) -> Allocation:
+        """The memory of all blocks, made at the first access."""
+        data = np.zeros(self._blocks * self._stride // 8, np.uint64).view(np.uint8)
         # Not a method: memory in a reference cycle would stay until the next garbage collection.
         element = partial(_element, self._variables)
-        self._all = Allocation(reporter, data, written=False, scope=self.scope, element=element)
-        self._base = (np.arange(blocks, dtype=np.int64) * stride)[:, None, None]
-        self._bounds = np.zeros(1, np.uint64), np.array([size], np.uint64)
-        self._reporter, self._clocks = reporter, clocks
-        self._room: Array | None = None  # bytes from each address to the end of its variable
+        return Allocation(self._reporter, data, written=False, scope=self.scope, element=element)
+
+    @cached_property
+    def _base(self) -> Array:
+        """Where the memory of each block begins, `[block, 1, 1]`."""
+        return (np.arange(self._blocks, dtype=np.int64) * self._stride)[:, None, None]
 
     def declare(self, variables: Variables) -> None:
         """Set where variables are: bytes between them are out of bounds, and dynamic shared memory follows the last.
@@ -73,8 +85,9 @@ class SharedMemory(Space):
         self._room, self._bounds = _laid_out(self.size, tuple(place for _, place in variables))
 
     def contents(self) -> Iterator[Array]:
-        """Yield all bytes."""
-        yield self._all.data
+        """Yield all bytes, if any was accessed."""
+        if "_all" in vars(self):
+            yield self._all.data
 
     def touch(
         self, site: Site, address: Array, size: int, lanes: Array, alignment: int

@@ -64,6 +64,8 @@ class _Released:
         self._found.clear()
 
 
+_NO_CELLS: Array = np.zeros(0, np.int64)
+_NOTHING: Array = np.empty(0, object)
 _Heard = dict[_Released, dict[ThreadScope, "VectorClock | None"]]
 """The cells that a thread has read strongly, and what it learns there by a fence of each scope."""
 
@@ -82,7 +84,7 @@ class SyncCells:
 
     scope: ThreadScope = ThreadScope.GPU
     released: dict[int, _Released] = field(default_factory=dict)
-    _cells: Array = field(default_factory=lambda: np.zeros(0, np.int64))
+    _cells: Array = field(default_factory=lambda: _NO_CELLS)
     _stale: bool = False
 
     def put(self, cell: int, released: _Released | None) -> None:
@@ -124,7 +126,7 @@ class Causality:
     def __init__(self, blocks: range, shape: tuple[int, int]) -> None:
         self._first, self._shape = blocks.start, (*shape, LANES)
         self.active = False
-        self.held: Array = np.empty(0, object)
+        self.held = _NOTHING
 
     def _begin(self) -> None:
         if not self.active:

@@ -86,6 +86,12 @@ def _keys(blocks: range, warps: int) -> Array:
     return frozen(block | thread)
 
 
+@lru_cache(maxsize=8)
+def _never_met(shape: tuple[int, int]) -> Array:
+    """Return the times of the last barriers before the first, `[block, warp]`."""
+    return frozen(np.zeros(shape, np.int64))
+
+
 class VectorClocks:
     """The clocks of a batch of blocks.
 
@@ -119,13 +125,12 @@ class VectorClocks:
         self._history = history
         self._keys = _keys(blocks, warps)
         # The times up to which, for a warp, other warps are ordered, its own lanes, and both.
-        self._others, self._own = np.zeros(self._shape, np.int64), np.zeros(self._shape, np.int64)
-        self._both = np.zeros(self._shape, np.int64)
+        self._others = self._own = self._both = _never_met(self._shape)
+        self.touched = np.zeros(self._shape, np.int64)
         self._warps: Array | None = None  # [block, warp, other warp], once a barrier was not of a whole block
         self._pairs: Array | None = None  # [block, warp, lane, other lane], once a mask named part of a warp
         self._nobody = np.zeros(0, _U)
         self.floor = 0
-        self.touched = np.zeros(self._shape, np.int64)
         self.causality = Causality(blocks, self._shape)
         self._encounters = Encounters(self._shape, self.causality)
         self._now_known: Moment | None = None
@@ -145,7 +150,7 @@ class VectorClocks:
                 self._nobody = frozen(np.zeros(count, _U))
             return Agents(self._nobody[:count], self._first)
         keys = self._keys
-        if lanes.all():
+        if count == lanes.size:
             self.touched[...] = time
             words = keys.reshape(-1) | _U(time) << TIME_BIT
         else:
@@ -166,7 +171,7 @@ class VectorClocks:
     def meet_all(self, blocks: Array) -> None:
         """All warps of blocks meet, bool `[block]`."""
         time = self._meeting()
-        self._others[blocks], self._own[blocks] = time, time
+        self._others, self._own = (np.where(blocks[:, None], time, x) for x in (self._others, self._own))
         if self._warps is not None:
             self._warps[blocks] = time
         if self.causality.active:
@@ -188,7 +193,7 @@ class VectorClocks:
         joined[arriving] = when[arriving]
         self._warps = np.where(waiting[:, :, None], np.maximum(warps, joined[:, None]), warps)
         self._others = self._least_of_others(self._warps)
-        self._own[waiting] = self._meeting()
+        self._own = np.where(waiting, self._meeting(), self._own)
         self._renew()
 
     def quiet(self, warps: Array) -> Array:
@@ -218,6 +223,7 @@ class VectorClocks:
             Other warps, by block and warp: which lanes meet which, bool `[lane, lane]`.
         """
         time = self._meeting()
+        self._own = self._own.copy()
         self._own[warps] = time
         if groups and self._pairs is None:
             self._pairs = np.zeros((*self._shape, LANES, LANES), np.int64)

@@ -2,9 +2,9 @@
 
 The rules:
 
-1. Each kind has a policy: it raises an error, or warns once per line. "same value" and "order" are only counted, by
-   line, unless a policy names them: threads often store the same value to one place, which is harmless, and atomics in
-   any order are what atomics are for.
+1. Each kind has a policy: it raises an error, warns once per line, or is only counted, by line, as "same value" and
+   "order" are unless a policy names them: threads often store the same value to one place, which is harmless, and
+   atomics in any order are what atomics are for.
 2. A report names the thread that met the hazard first, where, how many lanes did so at once, and the line of the other
    party: the other access of a race, the pending copy, the instruction that made a poisoned register, or the barrier
    where others wait.
@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -36,11 +36,12 @@ from ...errors import OperandError, WarpmmaError, shown
 from ..base import Site
 from .unpredicted import Comparisons
 
-Policy = Literal["error", "warn", "off"]
+Policy = Literal["error", "warn", "count", "off"]
 
 KINDS: Mapping[str, str] = MappingProxyType({
     "race": "two threads access a byte of memory, one of them writes it, and nothing orders them",
     "same value": "threads store the same value to a byte of memory, and nothing orders them",
+    "lane order": "lanes of a warp store different values to one address at once, and PTX leaves open which stays",
     "order": "what an atomic returns, or a sum of floats, depends on which thread came first, which CUDA leaves open",
     "unwritten": "unwritten memory is read, or an Output is never written",
     "poison": "a register is read in a lane that did not write it, or that loaded unwritten memory",
@@ -55,9 +56,9 @@ KINDS: Mapping[str, str] = MappingProxyType({
 })  # fmt: skip
 """The kinds of hazards, and what each means."""
 
-_COUNTED = ("same value", "order")
-_BY_POLICY = tuple(kind for kind in KINDS if kind not in _COUNTED)
-TRACKED = ("race", "same value", "order", "unwritten", "poison", "pending", "metadata")
+_COUNTS: Mapping[str, Policy] = {"same value": "count", "order": "count"}
+_BY_POLICY = tuple(kind for kind in KINDS if kind not in _COUNTS)
+TRACKED = ("race", "same value", "lane order", "order", "unwritten", "poison", "pending", "metadata")
 """The hazards that need a shadow of every byte and register, and can be omitted for speed; and "metadata", which
 usually results from unwritten memory."""
 
@@ -131,8 +132,8 @@ class Reporter:
     Parameters
     ----------
     policy : "error", "warn", "off" or dict
-        For all hazards except "same value" and "order", which are counted; or by kind, where others are errors. "off":
-        hazards of `TRACKED` are not looked for, and all others are errors.
+        For all hazards except "same value" and "order", which are counted; or by kind, where others are errors, and
+        "count" only counts. "off": hazards of `TRACKED` are not looked for, and all others are errors.
 
     Attributes
     ----------
@@ -157,17 +158,18 @@ class Reporter:
     def __init__(self, policy: Policy | Mapping[str, Policy] = "error") -> None:
         self.tracking = not (isinstance(policy, str) and policy == "off")
         asked: Any = policy if self.tracking else "error"
-        chosen = asked if isinstance(asked, Mapping) else dict.fromkeys(_BY_POLICY, asked)
-        for kind, what in () if isinstance(asked, str) and asked == "error" else chosen.items():
-            if kind not in KINDS or not isinstance(what, str) or what not in ("error", "warn"):
+        whole = isinstance(asked, str) and asked == "error"
+        chosen = asked if isinstance(asked, Mapping) else {} if whole else dict.fromkeys(_BY_POLICY, asked)
+        for kind, what in chosen.items():
+            if kind not in KINDS or not isinstance(what, str) or what not in ("error", "warn", "count"):
                 raise OperandError(
-                    f"hazards: {shown(kind)}: {shown(what)}; expected 'error' or 'warn' for one of {', '.join(KINDS)}; "
-                    "or 'error', 'warn' or 'off' for all"
+                    f"hazards: {shown(kind)}: {shown(what)}; expected 'error', 'warn' or 'count' for one of "
+                    f"{', '.join(KINDS)}; or 'error', 'warn' or 'off' for all"
                 )
-        self._policy = dict(chosen)
+        self._policy = {**_COUNTS, **chosen}
         self._found: dict[tuple[str, Site], Hazard] = {}
         self.counts: dict[str, int] = defaultdict(int)
-        self.lines: dict[str, dict[Site, int]] = {kind: defaultdict(int) for kind in _COUNTED}
+        self.lines: dict[str, dict[Site, int]] = defaultdict(lambda: defaultdict(int))
         self.joined: dict[tuple[Site, Site], int] = defaultdict(int)
         self.first_block = 0
         self._sites: list[tuple[Site, Array]] = []
@@ -223,7 +225,7 @@ class Reporter:
                 self.report(kind, own, bad & lanes, address, detail, other, element)
             self._sites = parts
             return
-        if self._policy.get(kind) is None and kind in _COUNTED:
+        if self._policy.get(kind) == "count":
             self.counts[kind] += int(bad.sum())
             self.lines[kind][site] += int(bad.sum())
             return
@@ -271,8 +273,7 @@ class Reporter:
 # Names of elements
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class NamedArray:
+class NamedArray(NamedTuple):
     """An array of a launch.
 
     Attributes

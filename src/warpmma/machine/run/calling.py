@@ -67,7 +67,7 @@ class Calls:
         batch, self._runtime_calls = self._state.batch, runtime_calls
         if self._stacks:
             self._taken = np.zeros(batch.shape, np.uint64)
-        batch.local.reach(batch.lanes.exists, self._state.program.frame)
+        batch.local.begin(self._state.program.frame)
 
     def end(self) -> None:
         """Release everything that belongs to a batch."""

@@ -21,7 +21,8 @@ class Launch(Shown):
     hazards : list of Hazard
         Those that were asked to be warnings: of each kind and line, the first.
     counts : dict of str to int
-        By kind, how often lanes had a hazard that is only counted: "same value" and "order".
+        By kind, how often lanes had a hazard that is only counted: "same value", "order" and kinds
+        whose policy is "count".
     order : dict of Site to int
         The lines whose results depend on which of several threads came first, where CUDA leaves that open, and how
         often: values that atomics return, sums of floats.

@@ -78,7 +78,7 @@ class State:
         self.now = 0
         self.last_guard: list[Any] = [None] * 4
         self.seen: dict[int, tuple[WarpRegister, ...]] = {}
-        self._parameters = b""
+        self._parameters = self._given = b""  # of this batch, and of the one whose `Argument`s are in registers
         self._where: tuple[Grid, range, str] | None = None  # that special registers hold
         self._known: dict[StepOperand, int] = {}
         self._spare: list[int] = []
@@ -90,10 +90,11 @@ class State:
         self.stack = self._stack
         self.scheduler = Scheduler(batch.lanes, len(self.program.steps) + 2, batch.seed, self._keep)
         where = grid, batch.blocks, batch.target
-        for x, at in self._known.items():
-            if isinstance(x, Argument) or (isinstance(x, ReadOnly) and where != self._where):
+        given, placed = parameters != self._given, where != self._where
+        for x, at in self._known.items() if given or placed else ():
+            if (given and isinstance(x, Argument)) or (placed and isinstance(x, ReadOnly)):
                 self.registers[at] = self._made(x)
-        self._where = where
+        self._given, self._where = parameters, where
 
     def end(self) -> None:
         """Drop everything that belongs to a batch."""

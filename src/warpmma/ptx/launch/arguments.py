@@ -151,6 +151,8 @@ class Signature:
             Neither a sequence nor a mapping, a name that no parameter has, a parameter without an argument, or another
             number of arguments.
         """
+        if isinstance(args, list | tuple):
+            return args
         if isinstance(args, Mapping):
             known = [x.name for x in self.parameters]
             if strangers := [x for x in args if x not in known]:
@@ -162,10 +164,8 @@ class Signature:
             if missing := [x for x in known if x not in args]:
                 raise self._fail(f"{self} needs an argument for {', '.join(missing)}", self.function.position)
             return [args[x] for x in known]
-        if not isinstance(args, list | tuple):
-            what = "a list or tuple of the entry's arguments, or a mapping by their names"
-            raise OperandError(f"args is {type(args).__name__}; expected {what}")
-        return args
+        what = "a list or tuple of the entry's arguments, or a mapping by their names"
+        raise OperandError(f"args is {type(args).__name__}; expected {what}")
 
     def encode(self, args: Sequence[Any], memory: GlobalMemory) -> bytes:
         """Return the bytes of an entry's parameters; plain arrays are placed in memory.
@@ -211,6 +211,9 @@ def parameter_names(function: Function) -> tuple[str, ...]:
     return () if any(re.search(r"_param_\d+$", x, re.ASCII) for x in names) else names
 
 
+_ARRAYS, _PLACED = (DeviceArray, np.ndarray), (Output, DeviceArray)
+
+
 class _Argument:
     """An argument, as errors call it: written out only then."""
 
@@ -224,7 +227,7 @@ class _Argument:
 def _check_elements(x: Any, declared: str, who: _Argument) -> None:
     """Rule 5."""
     array = x.array if isinstance(x, Output) else x
-    if not isinstance(array, DeviceArray | np.ndarray) or 0 in array.shape:
+    if not isinstance(array, _ARRAYS) or 0 in array.shape:
         return
     if contradicts(declared, array.dtype.name):
         raise OperandError(f"{who} is an array of {array.dtype}; expected {expected(declared)}")
@@ -234,7 +237,7 @@ def _encoded(x: Any, declared: Declaration, size: int, memory: GlobalMemory, nam
     if isinstance(declared, Variable) and (declared.dimensions is not None or declared.vector > 1):
         return _struct(x, size, who)
     type_ = declared.type
-    if isinstance(x, Output | DeviceArray) or (isinstance(x, np.ndarray) and x.ndim) or x is None:
+    if isinstance(x, _PLACED) or (isinstance(x, np.ndarray) and x.ndim) or x is None:
         if bytes_of(type_) != 8 or type_ == "f64":
             raise OperandError(f"{who} is {_kind(x)}; expected a number")
         return _address(x, memory, name).to_bytes(8, "little")

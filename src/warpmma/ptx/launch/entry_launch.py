@@ -97,13 +97,13 @@ class PreparedEntry:
         cluster: int | Sequence[int] | None, cooperative: bool,
     ) -> Grid:  # fmt: skip
         """Check the grid against the target and the entry's directives; return it with all shared memory."""
-        plain = (*grid, block, shared) if type(grid) is tuple else (grid, block, shared)
-        if cluster is not None or cooperative is not False or set(map(type, plain)) != {int}:
+        whole = type(grid) is int or (type(grid) is tuple and {*map(type, grid)} == {int})
+        if not (whole and type(block) is type(shared) is int and cluster is None and cooperative is False):
             return self._grid(grid, block, shared, cluster, cooperative)
-        if (found := self._grids.get(plain)) is None:  # plain integers are what they are equal to
+        if (found := self._grids.get((grid, block, shared))) is None:  # plain integers are what they are equal to
             if len(self._grids) >= _MOST_GRIDS:
                 self._grids.clear()
-            found = self._grids[plain] = self._grid(grid, block, shared, cluster, cooperative)
+            found = self._grids[grid, block, shared] = self._grid(grid, block, shared, cluster, cooperative)
         return found
 
     def _grid(
