@@ -9,8 +9,8 @@ The rules:
    in ptxas, f32 and f64 accept floats, integers accept integers, bits accept integers and floats of their width, and
    other float types do not accept numbers.
 3. The name of a variable is its address, in its state space; that of a function, its address. In the brackets of an
-   instruction without a state space it is the generic address. It may be used without brackets if the signature allows
-   it.
+   instruction without a state space it is the generic address, and ptxas refuses constants and parameters there. It may
+   be used without brackets if the signature allows it.
 4. A register plus a number, outside of brackets, is an operand that ptxas accepts, and PTX does not define: their sum
    in the register's width. It is accepted for an integer, or bits, of that width, not for a float or predicate.
 5. A special register is read by `mov`, and by `cvt` between integers; `WARP_SZ` is 32. A
@@ -280,8 +280,10 @@ class Resolver:
                     raise self.fail(statement, f"{x.base.name} has 32 bits; generic and global addresses have 64")
                 return Sum(slot, x.offset) if x.offset else slot
             space = self.space(x)
-            if space != spec.space and {space, spec.space} <= _APART:
-                raise self.fail(statement, f"{x.base.name} lies in .{space}; expected an address in .{spec.space}")
+            generic = spec.space == "generic"
+            if space in ("const", "param") if generic else space != spec.space and {space, spec.space} <= _APART:
+                expected = ".global, .shared or .local" if generic else f".{spec.space}"
+                raise self.fail(statement, f"{x.base.name} lies in .{space}; expected an address in {expected}")
             return self._in_window(self._address_of(x, "b64", statement), space, spec)
         raise self.fail(statement, f"{written(x)} is no address; expected [register+bytes] or [variable+bytes]")
 
