@@ -134,7 +134,7 @@ def _items(names: Resolver, statement: Statement, spec: OperandSpec, x: Operand)
     sink = isinstance(x, Symbol) and x.name == "_"
     items = names.items(x)
     if isinstance(x, VectorOf) and (sums := [y for y in items if isinstance(y, Place)]):
-        raise names.fail(statement, f"{written(sums[0])} stands in braces; expected a register or a number")
+        raise names.fail(statement, f"{written(sums[0])} is a sum in braces; expected a register or a number")
     vector = spec.braces == "always" or (spec.braces == "optional" and len(items) > 1)
     if names.is_vector(x) != vector and not sink and (vector or spec.braces == "never"):
         what = "a vector" if vector else "one register"

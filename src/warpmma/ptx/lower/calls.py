@@ -122,7 +122,7 @@ class CallLowering:
                 return self._function.prototypes[name]
             for target in self._function.targets.get(name, ()):
                 if target not in self._module.kinds:
-                    raise self._names.fail(statement, f"{name} lists {target}, which is no function of this module")
+                    raise self._names.fail(statement, f"{name} lists {target}, which is not a function of this module")
                 return self._module.functions[target].results, self._module.functions[target].parameters
             raise self._names.fail(statement, f"a call through {to.name} needs a .callprototype or .calltargets")
         if to.name not in self._module.kinds:

@@ -152,7 +152,7 @@ class _Lowering:
         if _opcode(branch) == "brx":
             index = self._names.register(branch.operands[0], branch)
             if index is None:
-                self._body.problems.append(self._names.fail(branch, "the index is no register"))
+                self._body.problems.append(self._names.fail(branch, "the index is not a register"))
                 return
             self._leads.append((len(self._body.steps), tuple(to[x] for x in block.targets)))
             self._body.steps.append(BranchTable(site=site, index=index, to=(), guard=guard))
@@ -338,7 +338,7 @@ class _Lowering:
             return None
         slot = self._names.register(statement.guard, statement)
         if slot is None or self._names.kind(slot) != "pred":
-            raise self._names.fail(statement, f"its guard {statement.guard.name} is no predicate")
+            raise self._names.fail(statement, f"its guard {statement.guard.name} is not a predicate")
         return None if UNGUARDED.fullmatch(statement.mnemonic) else Guard(slot, statement.negated)
 
     def _site(self, statement: Statement | None, mnemonic: str = "") -> Site:

@@ -201,7 +201,7 @@ class Resolver:
         if isinstance(x, Symbol) and x.name == "WARP_SZ":
             return Constant(LANES, kind)
         if isinstance(x, VectorOf):
-            raise self.fail(statement, f"{written(x)} is a vector, and one register stands there")
+            raise self.fail(statement, f"{written(x)} is a vector; expected one register")
         if isinstance(x, Symbol) and x.name == "_":
             raise self.fail(statement, "_ cannot be read")
         if isinstance(x, Place) and x.form == "address":
@@ -217,7 +217,7 @@ class Resolver:
     def _sum(self, x: Place, slot: Slot, kind: RegisterType, type_: str, statement: Statement) -> StepOperand:
         """Return a register plus a number (rule 4)."""
         if kind in ("pred", "imm") or type_[0] not in "bsu":
-            raise self.fail(statement, f"{written(x)} is a sum, and no integer or bits stand there")
+            raise self.fail(statement, f"{written(x)} is a sum; expected a register of {type_}")
         self._check(x, self.kind(slot), kind, statement, wider=False)
         return Sum(slot, x.offset) if x.offset else slot
 
@@ -285,7 +285,7 @@ class Resolver:
                 expected = ".global, .shared or .local" if generic else f".{spec.space}"
                 raise self.fail(statement, f"{x.base.name} lies in .{space}; expected an address in {expected}")
             return self._in_window(self._address_of(x, "b64", statement), space, spec)
-        raise self.fail(statement, f"{written(x)} is no address; expected [register+bytes] or [variable+bytes]")
+        raise self.fail(statement, f"{written(x)} is not an address; expected [register+bytes] or [variable+bytes]")
 
     def _in_window(self, address: StepOperand, space: str | None, spec: OperandSpec) -> StepOperand:
         """Make the address of a variable generic where the instruction names no space (rule 3)."""
@@ -298,10 +298,10 @@ class Resolver:
         """Return the address of a variable or a function, plus bytes (rule 3)."""
         symbol, offset = (x.base, x.offset) if isinstance(x, Place) else (x, 0)
         if not isinstance(symbol, Symbol):
-            raise self.fail(statement, f"{written(x)} is no operand that can be read")
+            raise self.fail(statement, f"{written(x)} cannot be read")
         found = self.declared.find(symbol)
         if kind not in ("b32", "b64"):
-            raise self.fail(statement, f"{symbol.name} is no register of {kind}")
+            raise self.fail(statement, f"{symbol.name} is an address; expected a register of {kind}")
         if isinstance(found, Variable) and (symbol.name, symbol.scope) in self.frame:
             return Frame(self.frame[symbol.name, symbol.scope] + offset, kind)
         key = ("", -1, symbol.name) if found is None else (self._function.name, symbol.scope, symbol.name)
