@@ -209,7 +209,9 @@ def _bits(text: str) -> str:
 
 KNOWN = (
     _Known("ours", "a floating-point register where integers or bits are expected", plain=_bits),
-    _Known("ours", "a number as a whole fragment", pattern=r"mma\..*\{-?\d+\}.*Arguments mismatch"),
+    _Known("ours", "a number as a whole fragment", pattern=r"mma\..*\{(-?\d+|WARP_SZ)\}.*Arguments mismatch"),
+    _Known("ours", "a number for s16x2 and u16x2", pattern=r"\.[su]16x2 .*Arguments mismatch"),
+    _Known("ours", "a number as the predicate of a bf16 comparison", pattern=r"^setp?\..*bf16.*Arguments mismatch"),
     _Known("ours", "statements on which ptxas crashes", pattern=r"ptxas ended with -11|Internal compiler error"),
     _Known(
         "ours",
@@ -240,12 +242,14 @@ KNOWN = (
     _Known("ptxas", "a number of 128 bits", pattern=r"\.b128 .*got 1 register; expected 2"),
     _Known("ptxas", "an address of 16 bits", pattern=r"is an address; expected a register of b16"),
     _Known("ptxas", ".sat of addc, subc and madc", pattern=r"^(addc|subc|madc)\..*\.sat"),
+    _Known("ptxas", "a float of another width in braces", pattern=r"\{.*stands where an integer or a float of"),
+    _Known("ptxas", "a register plus a number as a scale", pattern=r"block_scale.*\+4 stands where a register"),
     _Known("ptxas", "a fourth operand of atom", pattern=r"^atom\..*got 4 operands"),
     _Known("ptxas", "any address in fence.proxy.tensormap", pattern=r"^fence\.proxy\.tensormap.* \["),
     _Known(
         "ptxas",
         "32-bit generic addresses",
-        pattern=r"(mapa|getctarank)\.u32|prefetch.*has 32 bits|isspacep\..*b32; expected b64",
+        pattern=r"(mapa|getctarank)\.u32|^(?!cp).*has 32 bits|isspacep\..*b32; expected b64",
     ),
     _Known("ptxas", "bulk copies between 32-bit addresses", pattern=r"async\.bulk\..*has 32 bits; generic and global"),
     _Known("ptxas", "testp without a test", pattern=r"^testp\.f(32|64) "),

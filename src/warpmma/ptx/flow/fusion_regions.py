@@ -14,46 +14,61 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..._dataflow import settle
 from ...isa import since
-from ..text import Function, Immediate, Label, Statement, Symbol
-from .control_flow import JUMPS, cut_at, opcode_of
+from ..text import Function, Immediate, Label, Mnemonic, Statement, Symbol
+from .control_flow import JUMPS, cut_at
 from .registers_used import Register, RegisterSets, Uses, arithmetic, pure, uses
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Break:
     """Instructions that separate the statements around them.
 
     Attributes
     ----------
-    pattern : str
-        Regular expression of their mnemonics.
+    opcodes : str
+    words : tuple of str
+        Of each, their mnemonics have a word.
+    only : bool
+        Whether they have no word besides.
     before : str
         The first target for which they do not; "" if there is none.
     unknown_mask : bool
         Whether they do so only where their last operand, the membermask, is not a constant.
     """
 
-    pattern: str
+    opcodes: str
+    words: tuple[str, ...] = ()
+    only: bool = False
     before: str = ""
     unknown_mask: bool = False
 
+    def has(self, mnemonic: Mnemonic) -> bool:
+        """Return whether it lists a mnemonic."""
+        if mnemonic.opcode not in self.opcodes.split():
+            return False
+        sets, given = [x.split() for x in self.words], set(mnemonic.qualifiers)
+        return not any(given.isdisjoint(x) for x in sets) and (
+            not self.only or given.issubset(x for y in sets for x in y)
+        )
 
+
+_ORDERS = "sc acq_rel acquire release"
 BREAKS = (
-    Break(r"(div|rcp|sqrt)\.(rn|rz|rm|rp)\b.*"),
-    Break(r"rsqrt\.approx(\.ftz)?\.f64"),
-    Break(r"(div|rem)\.([su]64|s32|[su]16)"),
-    Break(r"membar\.(cta|gl|sys)"),
-    Break(r"fence(\.(sc|acq_rel|acquire|release))?(\.\w+::\w+)?\.(cta|cluster|gpu|sys)"),
-    Break(r"brkpt|pmevent.*|call\b.*"),
-    Break(r"(atom|red)\..*\b(acq_rel|release)\.(cluster|gpu|sys)\b.*", before="sm_90"),
-    Break(r"(shfl|vote|match|redux)\..*\bsync\b.*|bar\.warp\.sync", before="sm_90", unknown_mask=True),
+    Break("div rcp sqrt", ("rn rz rm rp",)),
+    Break("rsqrt", ("approx", "f64")),
+    Break("div rem", ("s64 u64 s32 s16 u16",)),
+    Break("membar fence", ("cta gl cluster gpu sys",), only=True),
+    Break("fence", (_ORDERS, "cta cluster gpu sys"), only=True),
+    Break("brkpt pmevent call"),
+    Break("atom red", ("acq_rel release", "cluster gpu sys"), before="sm_90"),
+    Break("shfl vote match redux", ("sync",), before="sm_90", unknown_mask=True),
+    Break("bar", ("warp",), before="sm_90", unknown_mask=True),
 )
 """What ends a stretch, as it was seen."""
 
@@ -151,26 +166,19 @@ class _Breaks:
     """Rule 2, for a target."""
 
     def __init__(self, target: str, constants: Mapping[Register, Immediate]):
-        mine = [one for one in BREAKS if not one.before or target not in since(one.before)]
-        self._always = _any(one.pattern for one in mine if not one.unknown_mask)
-        self._masked = _any(one.pattern for one in mine if one.unknown_mask)
+        self._mine = [x for x in BREAKS if not x.before or target not in since(x.before)]
         self._constants = constants
 
     def has(self, one: Statement) -> bool:
         if one.guard is not None and not arithmetic(one):
             return True
-        if self._always.fullmatch(one.mnemonic):
-            return True
-        if not one.operands or not self._masked.fullmatch(one.mnemonic):
-            return False
-        mask = one.operands[-1]
+        found = next((x for x in self._mine if x.has(one.words)), None)
+        if found is None or not found.unknown_mask:
+            return found is not None
+        mask = one.operands[-1] if one.operands else Immediate(0)
         return not isinstance(mask, Immediate) and not (
             isinstance(mask, Symbol) and (mask.name, mask.scope) in self._constants
         )
-
-
-def _any(patterns: Iterable[str]) -> re.Pattern[str]:
-    return re.compile("|".join(f"(?:{pattern})" for pattern in patterns) or "(?!)")
 
 
 def _constants(statements: Mapping[int, Statement], used: Mapping[int, Uses]) -> dict[Register, Immediate]:
@@ -182,7 +190,7 @@ def _constants(statements: Mapping[int, Statement], used: Mapping[int, Uses]) ->
     found: dict[Register, Immediate] = {}
     for register, those in writers.items():
         one = statements[those[0]]
-        if len(those) == 1 and used[those[0]].whole and one.mnemonic.startswith("mov.") and len(one.operands) == 2:
+        if len(those) == 1 and used[those[0]].whole and one.opcode == "mov" and len(one.operands) == 2:
             value = one.operands[1]
             if isinstance(value, Immediate):
                 found[register] = value
@@ -191,9 +199,9 @@ def _constants(statements: Mapping[int, Statement], used: Mapping[int, Uses]) ->
 
 def _blocks(function: Function, statements: Mapping[int, Statement]) -> list[Block]:
     """Rule 1, without joining."""
-    jumps = {i: _led(function, one) for i, one in statements.items() if opcode_of(one) in JUMPS}
+    jumps = {i: _led(function, one) for i, one in statements.items() if one.opcode in JUMPS}
     meant = {name for names in jumps.values() for name in names}
-    leaving = [i for i, one in statements.items() if opcode_of(one) in _LEAVES]
+    leaving = [i for i, one in statements.items() if one.opcode in _LEAVES]
     return [Block(block.numbers, sorted({*block.successors})) for block in cut_at(function, jumps, meant, leaving)]
 
 
@@ -202,7 +210,7 @@ def _led(function: Function, one: Statement) -> tuple[str, ...]:
     last = one.operands[-1] if one.operands else None
     if not isinstance(last, Symbol):
         return ()
-    return function.targets.get(last.name, ()) if opcode_of(one) == "brx" else (last.name,)
+    return function.targets.get(last.name, ()) if one.opcode == "brx" else (last.name,)
 
 
 def _merged(blocks: Sequence[Block]) -> list[list[int]]:
@@ -245,7 +253,7 @@ def _emptied(found: Flow, blocks: Sequence[Block], wanted: RegisterSets) -> bool
         if follow != set(block.follow):
             block.follow, changed = sorted(follow), True
         last = block.statements[-1] if block.statements else -1
-        if len(follow) == 1 and last >= 0 and opcode_of(found.statements[last]) in JUMPS:
+        if len(follow) == 1 and last >= 0 and found.statements[last].opcode in JUMPS:
             del block.statements[-1]
             changed = True
     return changed
@@ -255,7 +263,7 @@ def _counts(found: Flow, block: Block, wanted: set[Register]) -> bool:
     """Whether anything in a block but its jump is live."""
     live = set(wanted)
     for i in reversed(block.statements):
-        if found.wants(i, live) and opcode_of(found.statements[i]) != "bra":
+        if found.wants(i, live) and found.statements[i].opcode != "bra":
             return True
         found.step(i, live)
     return False

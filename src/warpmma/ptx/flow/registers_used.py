@@ -105,11 +105,13 @@ class RegisterSets(Sequence[set[Register]]):
 _CONTROL_FLOW = frozenset(("bra", "brx", "call", "ret"))
 
 
+def instruction_of(one: Statement) -> PtxInstruction | None:
+    """Return the instruction of a statement on any target; None for control flow and what is unknown."""
+    return None if one.opcode in _CONTROL_FLOW else _instruction(one.mnemonic)
+
+
 @lru_cache(maxsize=4096)
 def _instruction(mnemonic: str) -> PtxInstruction | None:
-    """Return the instruction of a mnemonic on any target; None for what is none, as control flow."""
-    if mnemonic.partition(".")[0] in _CONTROL_FLOW:
-        return None
     for find in (row, parse_any):
         try:
             return find(mnemonic)
@@ -139,7 +141,7 @@ class Uses:
 
 def uses(one: Statement) -> Uses:
     """Find the registers that a statement reads and writes."""
-    operands, instruction = one.operands, _instruction(one.mnemonic)
+    operands, instruction = one.operands, instruction_of(one)
     first = _results(one)
     if instruction is not None and all(x.implicit for x in instruction.results):
         first = 0
@@ -161,10 +163,9 @@ def uses(one: Statement) -> Uses:
 
 def _results(one: Statement) -> int:
     """Count the leading operands that are results, for a statement that is not in the instruction table."""
-    opcode = one.mnemonic.partition(".")[0]
-    if opcode == "call":
+    if one.opcode == "call":
         return int(bool(one.operands) and isinstance(one.operands[0], VectorOf))
-    return 0 if opcode in _CONTROL_FLOW else 1 + one.paired
+    return 0 if one.opcode in _CONTROL_FLOW else 1 + one.paired
 
 
 def registers_of(operand: Operand) -> list[Register]:
@@ -196,7 +197,7 @@ def symbols_of(x: Operand) -> Iterator[Symbol]:
 
 def pure(one: Statement) -> bool:
     """Whether a statement does nothing but give results."""
-    instruction = _instruction(one.mnemonic)
+    instruction = instruction_of(one)
     if isinstance(instruction, Access):
         return instruction.direction == "load" and instruction.order == "weak"
     return arithmetic(one) and not (isinstance(instruction, Operation) and instruction.writes_carry)
@@ -204,7 +205,7 @@ def pure(one: Statement) -> bool:
 
 def arithmetic(one: Statement) -> bool:
     """Whether a statement computes from registers of its own lane."""
-    instruction = _instruction(one.mnemonic)
+    instruction = instruction_of(one)
     if instruction is None:
-        return one.mnemonic.startswith("mov.")  # of vectors, which have no row of their own
+        return one.opcode == "mov"  # of vectors, which have no row of their own
     return isinstance(instruction, Operation) and not instruction.lanes

@@ -84,7 +84,7 @@ class CallLowering:
                 before += self._store(statement, site, guard, x, formal, place[0])
         call = Call(
             site=site, to=to.name if slot is None else slot, arguments=tuple(places[len(results) :]),
-            results=tuple(places[: len(results)]), guard=guard, uniform=".uni" in statement.mnemonic,
+            results=tuple(places[: len(results)]), guard=guard, uniform=statement.words.uniform,
         )  # fmt: skip
         return [*before, call, *after]
 

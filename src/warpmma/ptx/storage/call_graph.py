@@ -101,7 +101,7 @@ def _used(function: Function) -> tuple[set[str], set[str], bool]:
 
 def callee(statement: Statement) -> Symbol | None:
     """Return the callee of a `call`; None for other statements."""
-    if statement.mnemonic.partition(".")[0] != "call":
+    if statement.opcode != "call":
         return None
     return next((x for x in statement.operands if isinstance(x, Symbol)), None)
 

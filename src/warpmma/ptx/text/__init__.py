@@ -11,6 +11,7 @@ from .syntax import (
     Function,
     Immediate,
     Label,
+    Mnemonic,
     Module,
     Negation,
     Operand,

@@ -30,6 +30,7 @@ from .syntax import (
     Symbol,
     Variable,
     VectorOf,
+    words_of,
 )
 from .tokens import Cursor, Text, Token
 
@@ -189,7 +190,7 @@ class _Body:
         items: tuple[Operand, ...] = ()
         paired = False
         if cursor.token != ";":
-            items, paired = read_operands(cursor, self.names, call=mnemonic.partition(".")[0] == "call")
+            items, paired = read_operands(cursor, self.names, call=words_of(mnemonic).opcode == "call")
             if cursor.token != ";":
                 cursor.expected("',' or ';'")
         cursor.advance()
