@@ -29,15 +29,7 @@ FACTORS = "factors"
 
 @dataclass
 class Doubts:
-    """Sums that ptxas may fuse or not.
-
-    Attributes
-    ----------
-    sums : dict of int to set of int
-        By statement, the operands whose products may be fused.
-    products : set of int
-        Statements that make these.
-    """
+    """Sums that ptxas may fuse or not, with the operands whose products may be fused, and the statements of these."""
 
     sums: dict[int, set[int]] = field(default_factory=dict)
     products: set[int] = field(default_factory=set)
@@ -61,20 +53,7 @@ _Kept = tuple[Register, str, bool]
 
 
 class Alternatives:
-    """The statements that are added beside those of a body.
-
-    Parameters
-    ----------
-    flow : Flow
-    doubts : Doubts
-    fused : mapping of int to Statement
-        Replacements of sums that are fused with another product.
-    hidden : HiddenRegisters
-
-    Attributes
-    ----------
-    before, after : dict of int to list of Statement
-    """
+    """The statements that are added before and after those of a body; `fused` has sums fused with another product."""
 
     def __init__(self, flow: Flow, doubts: Doubts, fused: Mapping[int, Statement], hidden: HiddenRegisters) -> None:
         self.before: dict[int, list[Statement]] = {}

@@ -36,17 +36,10 @@ from .rematerialization import remade
 
 @dataclass(frozen=True, slots=True)
 class Contraction:
-    """A body as ptxas fuses it.
+    """A body as ptxas fuses it: with `fma` in place of sums, and without the products that are not computed.
 
-    Attributes
-    ----------
-    function : Function
-        With `fma` in place of the sums, and without the products that are not computed.
-    fused : tuple of (Statement, Statement)
-        Each sum, and its replacement.
-    open : tuple of Statement
-        Sums for which the behaviour of ptxas is unknown (rule 6), unchanged. After each of them the function
-        compares it with the other possible results (`alternatives`).
+    `fused` has each sum and its replacement, `open` the sums for which the behaviour of ptxas is unknown (rule 6): they
+    are unchanged, and the function compares each with the other possible results (`alternatives`).
     """
 
     function: Function
@@ -55,17 +48,7 @@ class Contraction:
 
 
 def contracted(function: Function, target: str = "sm_90") -> Contraction:
-    """Fuse what ptxas fuses in a function.
-
-    Parameters
-    ----------
-    function : Function
-    target : str
-        For which ptxas, or the driver, makes machine code.
-
-    Returns
-    -------
-    Contraction
+    """Fuse what ptxas, or the driver, fuses in a function for a target.
 
     Examples
     --------

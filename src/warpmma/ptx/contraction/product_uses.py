@@ -11,12 +11,7 @@ from ..text import Function, Immediate, Label, Operand, Position, RegisterRange,
 
 
 class HiddenRegisters:
-    """Registers that a way of rewriting makes.
-
-    Parameters
-    ----------
-    prefix : str
-        How their names begin; a blank follows, which no name in a text has.
+    """Registers that a rewriting adds: a prefix and a blank begin their names, which no name in a text has.
 
     Examples
     --------
@@ -61,34 +56,16 @@ _ONES = {"f32": 0x3F800000, "f64": 0x3FF0000000000000}
 
 @dataclass(slots=True)
 class ProductUses:
-    """A product while its uses are counted.
+    """A product while its uses are counted."""
 
-    Attributes
-    ----------
-    at : int
-        Number of its statement.
-    type : str
-    ftz : bool
-    sums : list of (int, int, bool)
-        Statement and operand of each use in a sum, and whether it is negated there.
-    through : list of int
-        Statements that hand it on.
-    refused : bool
-        Whether it has another use.
-    escapes : bool
-        Whether a use is outside its stretch.
-    unwanted : bool
-        Whether a dead statement reads it.
-    """
-
-    at: int
+    at: int  # its statement
     type: str
     ftz: bool
-    sums: list[tuple[int, int, bool]] = field(default_factory=list)
-    through: list[int] = field(default_factory=list)
-    refused: bool = False
-    escapes: bool = False
-    unwanted: bool = False
+    sums: list[tuple[int, int, bool]] = field(default_factory=list)  # statement, operand, and whether negated there
+    through: list[int] = field(default_factory=list)  # statements that hand it on
+    refused: bool = False  # it has another use
+    escapes: bool = False  # a use is outside its stretch
+    unwanted: bool = False  # a dead statement reads it
 
     @property
     def fits(self) -> bool:

@@ -15,24 +15,12 @@ JUMPS = ("bra", "brx")
 
 @dataclass
 class BasicBlock:
-    """Statements that run one after the other.
-
-    Attributes
-    ----------
-    numbers : list of int
-        Indices of the statements in the body.
-    statements : list of Statement
-        The last may be a `bra` or `brx`.
-    targets : list of int
-        Blocks that it jumps to.
-    next : int or None
-        The block that it falls through to, if any.
-    """
+    """Statements that run one after the other; `targets` are the blocks that the last one jumps to."""
 
     numbers: list[int] = field(default_factory=list)
     statements: list[Statement] = field(default_factory=list)
     targets: list[int] = field(default_factory=list)
-    next: int | None = None
+    next: int | None = None  # the block that it falls through to
 
     @property
     def branch(self) -> Statement | None:

@@ -27,26 +27,13 @@ from .registers_used import Register, RegisterSets, Uses, arithmetic, pure, uses
 
 @dataclass(frozen=True)
 class Break:
-    """Instructions that separate the statements around them.
-
-    Attributes
-    ----------
-    opcodes : str
-    words : tuple of str
-        Of each, their mnemonics have a word.
-    only : bool
-        Whether they have no word besides.
-    before : str
-        The first target for which they do not; "" if there is none.
-    unknown_mask : bool
-        Whether they do so only where their last operand, the membermask, is not a constant.
-    """
+    """Instructions that separate the statements around them: opcodes, and sets of words that they have one word of."""
 
     opcodes: str
     words: tuple[str, ...] = ()
-    only: bool = False
-    before: str = ""
-    unknown_mask: bool = False
+    only: bool = False  # they have no word besides
+    before: str = ""  # the first target for which they do not
+    unknown_mask: bool = False  # only where their last operand, the membermask, is not a constant
 
     def has(self, mnemonic: Mnemonic) -> bool:
         """Return whether it lists a mnemonic."""
@@ -85,32 +72,15 @@ class Block:
 
 @dataclass(slots=True)
 class Flow:
-    """What is known of a body.
-
-    Attributes
-    ----------
-    statements : mapping of int to Statement
-        By their numbers in the body.
-    stretches : list of list of int
-        Numbers of statements, in the order in which they run.
-    wanted : RegisterSets
-        Registers whose values are wanted behind each stretch.
-    joined : list of frozenset of int
-        Stretches that may come behind each one in one block, where ptxas unrolls a loop (rule 4).
-    dropped : list of int
-        Statements of blocks in which nothing counts: they stay in the body, and run.
-    uses : mapping of int to Uses
-    constants : mapping of register to Immediate
-        Registers that hold one number from the one statement that writes them.
-    """
+    """What is known of a body, whose statements are named by their numbers."""
 
     statements: dict[int, Statement]
-    stretches: list[list[int]]
-    wanted: RegisterSets
-    joined: list[frozenset[int]]
-    dropped: list[int]
+    stretches: list[list[int]]  # statements in the order in which they run
+    wanted: RegisterSets  # registers that are live after each stretch
+    joined: list[frozenset[int]]  # stretches that may follow each one in one block, where a loop is unrolled (rule 4)
+    dropped: list[int]  # statements of blocks without live ones: they stay in the body, and run
     uses: dict[int, Uses]
-    constants: dict[Register, Immediate]
+    constants: dict[Register, Immediate]  # registers that one statement writes, a `mov` of a number
 
     def wants(self, i: int, live: set[Register]) -> bool:
         """Whether a statement is live, given the registers wanted after it (rule 3)."""

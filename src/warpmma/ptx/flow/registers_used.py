@@ -23,11 +23,6 @@ Register = tuple[str, int]
 class RegisterSets(Sequence[set[Register]]):
     """A sequence of sets of registers, stored as bits; each lookup builds a new set.
 
-    Parameters
-    ----------
-    registers : iterable of Register
-        All registers that a set can contain.
-
     Examples
     --------
     >>> sets = RegisterSets([("%a", 0), ("%b", 0)])
@@ -122,16 +117,9 @@ def _instruction(mnemonic: str) -> PtxInstruction | None:
 
 @dataclass(frozen=True, slots=True)
 class Uses:
-    """Registers of a statement.
+    """Registers of a statement: what it writes, and what it reads except for its guard.
 
-    Attributes
-    ----------
-    written : tuple of (str, int)
-        Names and scopes.
-    read : tuple of (str, int)
-        In the order of the operands, the guard not among them.
-    whole : bool
-        Whether the writes replace the registers completely: no guard, and no element of a vector.
+    `whole` says whether the writes replace the registers completely: no guard, and no element of a vector.
     """
 
     written: tuple[Register, ...]

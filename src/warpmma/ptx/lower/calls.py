@@ -39,17 +39,7 @@ Places = tuple[tuple[int, int], ...]
 
 
 class CallLowering:
-    """The calls of one function, and how it is called.
-
-    Parameters
-    ----------
-    module : Module
-    function : Function
-    names : Resolver
-    frame : FrameLayout
-        Gets places for parameters that are registers.
-    target : str
-    """
+    """The calls of one function, and how it is called; its frame gets places for parameters that are registers."""
 
     def __init__(self, module: Module, function: Function, names: Resolver, frame: FrameLayout, target: str) -> None:
         self._module, self._function, self._names, self._frame = module, function, names, frame

@@ -12,19 +12,7 @@ from .resolving import Resolver
 
 
 class EntryParameters:
-    """The parameters of an entry.
-
-    Parameters
-    ----------
-    function : Function
-
-    Attributes
-    ----------
-    places : dict of str to (int, int)
-        Offset and bytes of each.
-    size : int
-        Bytes of all.
-    """
+    """The parameters of an entry: `places` has the offset and bytes of each, `size` the bytes of all."""
 
     def __init__(self, function: Function) -> None:
         given = function.parameters if function.kind == "entry" else ()

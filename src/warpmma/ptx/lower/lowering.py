@@ -48,44 +48,19 @@ UNGUARDED = frozenset(("testp", "vadd4.u32.u32.u32.add", "vsub4.u32.u32.u32.add"
 
 @dataclass
 class Body:
-    """What a function became.
-
-    Attributes
-    ----------
-    steps : list
-        Branches lead to places counted from the function's first.
-    frame : FrameLayout
-    problems : list of PtxError
-        What is not simulated, by line.
-    conditional : list of PtxError
-        What is refused when it is executed, if its operands say what is not simulated.
-    """
+    """The steps of a function; branches lead to places counted from its first."""
 
     frame: FrameLayout
     steps: list[AnyStep] = field(default_factory=list)
-    problems: list[PtxError] = field(default_factory=list)
-    conditional: list[PtxError] = field(default_factory=list)
+    problems: list[PtxError] = field(default_factory=list)  # lines that are not simulated
+    conditional: list[PtxError] = field(default_factory=list)  # lines that are refused at run time for some operands
 
 
 def lower(module: Module, function: Function, slots: Slots, places: Places, target: str, start: int = 0) -> Body:
-    """Return the steps of a function.
+    """Return the steps of a function for a device's target; its registers are added to the program's slots.
 
-    Parameters
-    ----------
-    module : Module
-    function : Function
-    slots : Slots
-        Of the program; the registers of the function are added.
-    places : Places
-    target : str
-        Of the device.
-    start : int
-        Bytes of the frame that other variables take.
-
-    Raises
-    ------
-    PtxError
-        A branch whose target is not a label. Lines that are not simulated are in the result.
+    `start` is the size of the frame that other variables take. Lines that are not simulated are in the result; a branch
+    to what is not a label raises `PtxError`.
     """
     return _Lowering(module, function, places, target, slots, FrameLayout(function, start)).run()
 

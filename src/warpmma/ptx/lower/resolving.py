@@ -83,16 +83,7 @@ def _converted(x: Immediate, bits: int) -> int:
 
 
 class Resolver:
-    """Resolver of the statements of one function.
-
-    Parameters
-    ----------
-    module : Module
-    function : Function
-    slots : Slots
-        Of the program.
-    places : Places
-    """
+    """Resolver of the statements of one function."""
 
     def __init__(self, module: Module, function: Function, slots: Slots, places: Places) -> None:
         self._module, self._function, self._slots, self._places = module, function, slots, places
@@ -130,11 +121,8 @@ class Resolver:
         if not isinstance(x, Element) and count > 1:
             what = "128 bits" if found.type == "b128" else f"a vector of {count}"
             raise self.fail(statement, f"{symbol.name} is {what}; expected one register")
-        kind = register_class("b64" if found.type == "b128" else found.type)
-        if kind is None:
-            raise self.fail(statement, f"registers of {found.type}, as {symbol.name}, are not simulated")
         suffix = f".{'xyzw'[index]}" if isinstance(x, Element) else ""
-        self._made[key] = Slot(self._slots.new(kind, symbol.name + suffix))
+        self._made[key] = Slot(self._slots.new(register_class(found.type), symbol.name + suffix))
         return self._made[key]
 
     def kind(self, slot: Slot) -> RegisterType:

@@ -44,20 +44,7 @@ DEEPEST_INLINED = 64
 def body(
     source: Text, offset: int, function: Function, files: Mapping[int, str], outside: Mapping[str, Variable]
 ) -> Function:
-    """Read a body.
-
-    Parameters
-    ----------
-    source : Text
-    offset : int
-        Just behind `{`.
-    function : Function
-        What its head says.
-    files : mapping of int to str
-        What `.file` says.
-    outside : mapping of str to Variable
-        What the module declares.
-    """
+    """Read the body of a function at an offset just behind `{`, with what `.file` says and the module declares."""
     return _Body(Cursor(source, offset), function, files, Names(outside)).read()
 
 

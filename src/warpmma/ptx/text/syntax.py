@@ -287,20 +287,11 @@ class Label:
 
 
 class Mnemonic(NamedTuple):
-    """The words of a mnemonic, for rewriting that precedes the look-up of its instruction.
-
-    Attributes
-    ----------
-    opcode : str
-    qualifiers : tuple of str
-        In the order of the text; the last one is usually a type.
-    part : str
-        What follows a blank, which no text has: `contraction.FACTORS`.
-    """
+    """The words of a mnemonic, for code that rewrites statements before their instruction is known."""
 
     opcode: str
-    qualifiers: tuple[str, ...] = ()
-    part: str = ""
+    qualifiers: tuple[str, ...] = ()  # in the order of the text; the last one is usually a type
+    part: str = ""  # what follows a blank, which no text has: `contraction.FACTORS`
 
     def __str__(self) -> str:
         return ".".join((self.opcode, *self.qualifiers)) + f" {self.part}" * bool(self.part)
