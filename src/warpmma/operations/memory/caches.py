@@ -34,7 +34,7 @@ class CacheControl(InstructionRow):
     action : {"prefetch", "applypriority", "discard"}
     space : {"generic", "global", "local", "const", "param"}
     uniform : bool
-        Whether it is `prefetchu`, whose address may be generic but is no variable of another space than global memory.
+        Whether it is `prefetchu`: its address is generic, and a variable in its brackets is in global memory.
     """
 
     action: Literal["prefetch", "applypriority", "discard"]

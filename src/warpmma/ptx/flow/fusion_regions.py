@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from ..._dataflow import settle
 from ...isa import since
@@ -108,7 +109,6 @@ def traced(function: Function, target: str) -> Flow:
     wanted = _wanted(found, blocks)
     while _emptied(found, blocks, wanted):
         wanted = _wanted(found, blocks)
-    breaks = _Breaks(target, constants)
     chains = _merged(blocks)
     kept = {i for chain in chains for b in chain for i in blocks[b].statements}
     found.dropped += [i for i in statements if i not in kept]
@@ -119,7 +119,7 @@ def traced(function: Function, target: str) -> Flow:
         behind.append(live)
         for i in reversed([i for b in chain for i in blocks[b].statements]):
             found.step(i, live)
-            if breaks.has(statements[i]):
+            if _breaks(statements[i], target, constants):
                 parts.append([])
                 behind.append(live)
             else:
@@ -132,23 +132,21 @@ def traced(function: Function, target: str) -> Flow:
     return found
 
 
-class _Breaks:
+def _breaks(one: Statement, target: str, constants: Mapping[Register, Immediate]) -> bool:
     """Rule 2, for a target."""
+    if one.guard is not None and not arithmetic(one):
+        return True
+    found = _break(one.words, target)
+    if found is None or not found.unknown_mask:
+        return found is not None
+    mask = one.operands[-1] if one.operands else Immediate(0)
+    return not isinstance(mask, Immediate) and not (isinstance(mask, Symbol) and (mask.name, mask.scope) in constants)
 
-    def __init__(self, target: str, constants: Mapping[Register, Immediate]):
-        self._mine = [x for x in BREAKS if not x.before or target not in since(x.before)]
-        self._constants = constants
 
-    def has(self, one: Statement) -> bool:
-        if one.guard is not None and not arithmetic(one):
-            return True
-        found = next((x for x in self._mine if x.has(one.words)), None)
-        if found is None or not found.unknown_mask:
-            return found is not None
-        mask = one.operands[-1] if one.operands else Immediate(0)
-        return not isinstance(mask, Immediate) and not (
-            isinstance(mask, Symbol) and (mask.name, mask.scope) in self._constants
-        )
+@lru_cache(maxsize=4096)
+def _break(mnemonic: Mnemonic, target: str) -> Break | None:
+    mine = (x for x in BREAKS if not x.before or target not in since(x.before))
+    return next((x for x in mine if x.has(mnemonic)), None)
 
 
 def _constants(statements: Mapping[int, Statement], used: Mapping[int, Uses]) -> dict[Register, Immediate]:

@@ -15,7 +15,7 @@ import numpy as np
 from ...errors import WarpmmaError
 from ...isa import PtxInstruction, parse_any
 from ...operations import Access, Operation, row
-from ..text import Element, Negation, Operand, Place, Selection, Statement, Symbol, VectorOf
+from ..text import Element, Negation, Operand, Place, Selection, Statement, Symbol, VectorOf, words_of
 
 Register = tuple[str, int]
 
@@ -100,13 +100,11 @@ class RegisterSets(Sequence[set[Register]]):
 _CONTROL_FLOW = frozenset(("bra", "brx", "call", "ret"))
 
 
-def instruction_of(one: Statement) -> PtxInstruction | None:
-    """Return the instruction of a statement on any target; None for control flow and what is unknown."""
-    return None if one.opcode in _CONTROL_FLOW else _instruction(one.mnemonic)
-
-
 @lru_cache(maxsize=4096)
 def _instruction(mnemonic: str) -> PtxInstruction | None:
+    """Return the instruction of a mnemonic on any target; None for control flow and what is unknown."""
+    if words_of(mnemonic).opcode in _CONTROL_FLOW:
+        return None
     for find in (row, parse_any):
         try:
             return find(mnemonic)
@@ -129,7 +127,7 @@ class Uses:
 
 def uses(one: Statement) -> Uses:
     """Find the registers that a statement reads and writes."""
-    operands, instruction = one.operands, instruction_of(one)
+    operands, instruction = one.operands, _instruction(one.mnemonic)
     first = _results(one)
     if instruction is not None and all(x.implicit for x in instruction.results):
         first = 0
@@ -185,7 +183,7 @@ def symbols_of(x: Operand) -> Iterator[Symbol]:
 
 def pure(one: Statement) -> bool:
     """Whether a statement does nothing but give results."""
-    instruction = instruction_of(one)
+    instruction = _instruction(one.mnemonic)
     if isinstance(instruction, Access):
         return instruction.direction == "load" and instruction.order == "weak"
     return arithmetic(one) and not (isinstance(instruction, Operation) and instruction.writes_carry)
@@ -193,7 +191,7 @@ def pure(one: Statement) -> bool:
 
 def arithmetic(one: Statement) -> bool:
     """Whether a statement computes from registers of its own lane."""
-    instruction = instruction_of(one)
+    instruction = _instruction(one.mnemonic)
     if instruction is None:
         return one.opcode == "mov"  # of vectors, which have no row of their own
     return isinstance(instruction, Operation) and not instruction.lanes

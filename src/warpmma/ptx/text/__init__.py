@@ -24,4 +24,5 @@ from .syntax import (
     Variable,
     VectorOf,
     bytes_of,
+    words_of,
 )
