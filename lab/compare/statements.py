@@ -209,28 +209,51 @@ def _bits(text: str) -> str:
 
 KNOWN = (
     _Known("ours", "a floating-point register where integers or bits are expected", plain=_bits),
-    _Known("ours", ".relaxed of an mbarrier without a scope", pattern=r"'\.relaxed' requires scope"),
-    _Known("ours", "a number as a whole fragment", pattern=r"mma\..*\{-?\d+\}.*Arguments mismatch"),
-    _Known("ours", "statements on which ptxas crashes", pattern=r"ptxas ended with -11"),
+    _Known("ours", "a number as a whole fragment", pattern=r"mma\..*\{(-?\d+|WARP_SZ)\}.*Arguments mismatch"),
+    _Known("ours", "a float in redux", pattern=r"^redux\..*Arguments mismatch"),
+    _Known(
+        "ours", "an instruction newer than the file's .version", pattern=r"scale_vec::4X.*\.ue8m0.*Illegal modifier"
+    ),
+    _Known("ours", "a number for s16x2 and u16x2", pattern=r"\.[su]16x2 .*Arguments mismatch"),
+    _Known("ours", "a number as the predicate of a bf16 comparison", pattern=r"^setp?\..*bf16.*Arguments mismatch"),
+    _Known("ours", "statements on which ptxas crashes", pattern=r"ptxas ended with -11|Internal compiler error"),
+    _Known(
+        "ours",
+        "a register plus a number in createpolicy.range and video instructions",
+        pattern=r"^(v|createpolicy\.range).*\+.*Parsing error",
+    ),
+    _Known(
+        "ours",
+        "registers wider than bf16, tf32 and packed floats in cvt",
+        pattern=r"^cvt\..*(bf16|tf32|e\dm\dx2).*Arguments mismatch",
+    ),
     _Known("ptxas", "a repeated qualifier", plain=_once),
     _Known("ptxas", "c of a video instruction without a selector", pattern=r"v(add|sub|min|max|absdiff|set|sh[lr])\."),
     _Known("ptxas", "min and max of three operands", pattern=r"(min|max)\..*got 4 operands; expected d0, a0, a1$"),
     _Known("ptxas", "a register as the rank of mapa", pattern=r"mapa\..*ranks other than 0"),
     _Known(
-        "ptxas",
-        "a register of another type plus an offset as an address",
-        pattern=r"is a sum, and no integer|r1\+4 is a reg",
+        "ptxas", "a register of another type plus an offset as an address", pattern=r"is a sum; expected|r1\+4 is a reg"
     ),
     _Known("ptxas", "a float where an integer is expected", pattern=r"stands where an integer is expected"),
     _Known(
         "ptxas", "a number in a fragment of packed elements", pattern=r"stands where a register of \w+x\d+ is expected"
     ),
     _Known("ptxas", "a 16-bit register as an address", pattern=r"is a register of b16, and no address"),
-    _Known("ptxas", "a predicate in a fragment", pattern=r"mma\..*is a register of pred; expected b32"),
+    _Known(
+        "ptxas", "a predicate in a fragment", pattern=r"(mma|matrix)\..*(of pred; expected b32|may be negated here)"
+    ),
+    _Known("ptxas", "a special register in braces", pattern=r"\{[^}]*%tid.*is (a special|not a) register"),
+    _Known("ptxas", "a number of 128 bits", pattern=r"\.b128 .*got 1 register; expected 2"),
+    _Known("ptxas", "an address of 16 bits", pattern=r"is an address; expected a register of b16"),
+    _Known("ptxas", ".sat of addc, subc and madc", pattern=r"^(addc|subc|madc)\..*\.sat"),
+    _Known("ptxas", "a float of another width in braces", pattern=r"\{.*stands where an integer or a float of"),
+    _Known("ptxas", "a register plus a number as a scale", pattern=r"block_scale.*\+4 stands where a register"),
+    _Known("ptxas", "a fourth operand of atom", pattern=r"^atom\..*got 4 operands"),
+    _Known("ptxas", "any address in fence.proxy.tensormap", pattern=r"^fence\.proxy\.tensormap.* \["),
     _Known(
         "ptxas",
         "32-bit generic addresses",
-        pattern=r"(mapa|getctarank)\.u32|prefetch.*has 32 bits|isspacep\..*b32; expected b64",
+        pattern=r"(mapa|getctarank)\.u32|^(?!cp).*has 32 bits|isspacep\..*b32; expected b64",
     ),
     _Known("ptxas", "bulk copies between 32-bit addresses", pattern=r"async\.bulk\..*has 32 bits; generic and global"),
     _Known("ptxas", "testp without a test", pattern=r"^testp\.f(32|64) "),

@@ -202,7 +202,7 @@ def test_wider_registers_are_filled_and_cut_where_ptx_allows_it() -> None:
         ("add.s32 5, %r2, %r3;", "5 is not a register"),
         ("frob.s32 %r1, %r2;", "frob"),
         ("bra NOWHERE;", "no label NOWHERE"),
-        ("@%r1 ret;", "%r1 is no predicate"),
+        ("@%r1 ret;", "%r1 is not a predicate"),
         ("lop3.b32 %r1, %r2, %r3, %r4, %r5;", "immediate"),
         ("call missing;", "missing"),
     ],

@@ -32,7 +32,7 @@ ENTRY = f"{HEAD}.entry k(.param .u64 p) {{\n.reg .b32 %r<9>; .reg .b64 %rd<9>; .
         (HEAD + ".global .f32 x = 1;", (4, 18), "an integer cannot initialize .f32"),
         (HEAD + ".global .u32 x; .global .u32 x;", (4, 30), "declared already, at 4:14"),
         (HEAD + ".entry k() { ret; } .entry k() { ret; }", (4, 28), "defined already, at 4:8"),
-        (HEAD + ".alias a, b;", (4, 11), "stands before it"),
+        (HEAD + ".alias a, b;", (4, 11), "declared before it"),
         (HEAD + ".reg .b32 %r;", (4, 1), "expected a directive"),
         (HEAD + ".global .align 3 .b8 x;", (4, 16), "a power of two, not 3"),
     ],

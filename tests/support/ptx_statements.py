@@ -241,6 +241,22 @@ shfl.sync.idx.b32 %r1|_, %r2, 0, 31, 0xffffffff;
 ld.global.v2.u32 {%r1, _}, [%rd1];
 cvt.u64.u32 %rd1, %tid.x;
 mov.u16 %h1, %tid.x;
+barrier.sync.aligned 0;
+barrier.aligned.sync 0;
+barrier.arrive.aligned 0, 32;
+barrier.red.aligned.and.pred %p1, 0, %p2;
+barrier.cluster.arrive.relaxed.aligned;
+cvta.to.u64.shared %rd1, %rd2;
+createpolicy.fractional.b64.L2::evict_last %rd1;
+mbarrier.arrive.noComplete.release.cta.shared.b64 %rd1, [%r1], 4;
+mbarrier.arrive.cta.relaxed.shared.b64 %rd1, [%r1];
+mbarrier.arrive.expect_tx.shared.release.cta.b64 %rd1, [%r1], 4;
+mbarrier.try_wait.parity.acquire.cluster.shared.b64 %p1, [%r1], 1, 5;
+mbarrier.try_wait.relaxed.cta.shared.b64 %p1, [%r1], %rd2;
+mbarrier.expect_tx.relaxed.cluster.shared::cluster.b64 [%r1], 4;
+cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], 1048560;
+red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.or.b32 [%r1], %r2, [%r3];
+prefetchu.L1 [gl];
 """.strip().splitlines()
 """Statements that ptxas takes."""
 
@@ -250,9 +266,9 @@ REFUSED = {
     "st.global.u32 [%rd1+4, %r2], 7;": "%r2 follows an address in its brackets",
     "cp.async.ca.shared.global [%r1], [%rd1, {%r2}], 16;": "{%r2} follows an address in its brackets",
     "ld.global.u32 %r1, [%rd1], %r2;": "got 3 operands; expected d0, [p]",
-    "ld.shared.u32 %r1, sh+4;": "sh+4 is no address; expected [register+bytes] or [variable+bytes]",
-    "ld.param.u64 %rd1, p;": "p is no address",
-    "st.shared.u32 %rd1, %r1;": "%rd1 is no address",
+    "ld.shared.u32 %r1, sh+4;": "sh+4 is not an address; expected [register+bytes] or [variable+bytes]",
+    "ld.param.u64 %rd1, p;": "p is not an address",
+    "st.shared.u32 %rd1, %r1;": "%rd1 is not an address",
     "ld.global.u32 %r1, [%r2];": "%r2 has 32 bits; generic and global addresses have 64",
     "mov.u64 %rd1, [sh];": "[sh] is an address in brackets; expected a register or a number",
     "setp.lt.s32 %p1, %r1, [%r2];": "[%r2] is an address in brackets",
@@ -294,7 +310,7 @@ REFUSED = {
     "add.f16 %h1, %h2, 0.5;": "stands where a register of f16 is expected",
     "fma.rn.f16x2 %r1, %r2, %r3, 5;": "5 stands where a register of f16x2 is expected",
     "st.global.f32 [%rd1], 5;": "5 stands where a float is expected, as 5.0",
-    "st.global.v2.u32 [%rd1], {%r1, %r2+4};": "%r2+4 stands in braces; expected a register or a number",
+    "st.global.v2.u32 [%rd1], {%r1, %r2+4};": "%r2+4 is a sum in braces; expected a register or a number",
     "ld.global.v2.u32 {%r1, %rd2}, [%rd1];": "{%r1, %rd2} has registers of b32 and b64; expected one width",
     "ld.shared.v2.b64 %q1, [%r1];": "%q1 stands where a vector is expected",
     "add.u32 %r1, %tid.x, 1;": "%tid.x is a special register; expected a register, into which mov puts it",
@@ -310,6 +326,25 @@ REFUSED = {
     "st.param.u64 [p], %rd1;": "p is a parameter of k, which is read alone",
     "{ .param .b32 x; ld.param.b32 %r1, [x]; }": "x is a .param that no call gives as a result",
     "ld.global.u32 %r1, [gl[3]];": "expected a register, a variable or a number as an address",
+    "ld.u32 %r1, [cn];": "cn lies in .const; expected an address in .global, .shared or .local",
+    "ld.u64 %rd1, [p];": "p lies in .param; expected an address in .global, .shared or .local",
+    "prefetchu.L1 [sh];": "sh lies in .shared; expected an address in .global",
+    "barrier.aligned.red.and.pred %p1, 0, %p2;": "'barrier.aligned.red.and.pred' is no instruction",
+    "barrier.aligned.arrive 0, 32;": "'barrier.aligned.arrive' is no instruction",
+    "cvta.shared.to.u64 %rd1, %rd2;": "'cvta.shared.to.u64' is no operation",
+    "createpolicy.L2.cvt.b64 %rd1, %rd2;": "'createpolicy.L2.cvt.b64' is no instruction",
+    "mbarrier.test_wait.relaxed.cta.parity.shared.b64 %p1, [%r1], %r2;": "is no instruction",
+    "mbarrier.try_wait.parity.relaxed.shared.b64 %p1, [%r1], %r2;": "is no instruction",
+    "mbarrier.try_wait.parity.shared.b64 %p1, [%r1], 2;": "a1 is 2; expected 0 or 1",
+    "mbarrier.test_wait.parity.shared.b64 %p1, [%r1], WARP_SZ;": "a1 is 32; expected 0 or 1",
+    "mbarrier.arrive_drop.cta.shared.b64 %rd1, [%r1];": "is no instruction",
+    "mbarrier.arrive.release.shared.b64 %rd1, [%r1];": "is no instruction",
+    "mbarrier.arrive.noComplete.relaxed.cta.shared.b64 %rd1, [%r1], 4;": "is no instruction",
+    "cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], 17;":
+        "size is 17; expected 0 to 1048560, a multiple of 16",
+    "cp.async.bulk.prefetch.L2.global [%rd1], 8;": "a1 is 8; expected 0 to 1048560, a multiple of 16",
+    "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.or.b32 [%r1], {%r2}, [%r3];":
+        "{%r2} stands where one register is expected",
     "ret; ;": "expected a statement, found ';'",
 }  # fmt: skip
 """Statements that ptxas refuses, and what we say of each."""

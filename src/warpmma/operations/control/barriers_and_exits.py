@@ -42,10 +42,12 @@ _form = partial(Form, kind=Barrier, fields=_barrier, evidence=published("bar, ba
 FORMS = (
     _form(spelling="bar .<sync arrive>", ptx=(2, 0)),
     _form(spelling="bar.cta .<sync arrive>", ptx=(7, 8)),
-    _form(spelling="barrier .<sync arrive>{.aligned}"),
-    _form(spelling="barrier.cta .<sync arrive>{.aligned}", ptx=(7, 8)),
+    _form(spelling="barrier .sync{.aligned}"),
+    _form(spelling="barrier.arrive {.aligned}"),
+    _form(spelling="barrier.cta .sync{.aligned}", ptx=(7, 8)),
+    _form(spelling="barrier.cta.arrive {.aligned}", ptx=(7, 8)),
     *(
-        _form(spelling=f"{head} .red.{what}{aligned}.{type_}", ptx=ptx)
+        _form(spelling=f"{head}.red .{what}{aligned}.{type_}", ptx=ptx)
         for head, aligned, ptx in (
             ("bar", "", (2, 0)), ("bar.cta", "", (7, 8)), ("barrier", "{.aligned}", (6, 0)),
             ("barrier.cta", "{.aligned}", (7, 8)),
@@ -57,11 +59,11 @@ FORMS = (
         evidence=published("bar.warp.sync"),
     ),
     Form(
-        spelling="barrier.cluster .arrive[.<release relaxed>]{.aligned}", kind=Barrier, fields=_cluster, since="sm_90",
+        spelling="barrier.cluster.arrive [.<release relaxed>]{.aligned}", kind=Barrier, fields=_cluster, since="sm_90",
         ptx=(7, 8), evidence=published("barrier.cluster"),
     ),
     Form(
-        spelling="barrier.cluster .wait[.acquire]{.aligned}", kind=Barrier, fields=_cluster, since="sm_90",
+        spelling="barrier.cluster.wait [.acquire]{.aligned}", kind=Barrier, fields=_cluster, since="sm_90",
         ptx=(7, 8), evidence=published("barrier.cluster"),
     ),
     Form(spelling="exit", kind=Exit, fields=lambda words: {}, ptx=(1, 0), evidence=published("exit")),

@@ -114,7 +114,7 @@ FORMS = (
     ),
     _hints(spelling="griddepcontrol .<launch_dependents wait>", since="sm_90", ptx=(7, 8), fields=lambda words: {}),
     _hints(
-        spelling="setmaxnreg.<inc dec>.sync.aligned.u32", since="sm_90a", ptx=(8, 0),
+        spelling="setmaxnreg.<inc dec> .sync.aligned.u32", since="sm_90a", ptx=(8, 0),
         fields=lambda words: {"signature": (value("a0", "imm", values=range(24, 257, 8)),)},
     ),
     Form(spelling="<trap brkpt>", kind=Trap, ptx=(1, 0), fields=lambda words: {}, evidence=published("trap, brkpt")),

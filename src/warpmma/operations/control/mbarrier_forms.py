@@ -13,12 +13,13 @@ The rules (PTX ISA 9.1, 9.7.13.15, mbarrier):
 4.  `pending_count` reads the pending arrivals from a state.
 5.  `cp.async.mbarrier.arrive` arrives when all earlier copies of its thread are complete. With `.noinc` it is one of
     the expected arrivals; without, it increments the pending arrivals.
-6.  `arrive` is a release and waits are acquires unless they are `.relaxed`; the default scope is `.cta`.
+6.  `arrive` is a release and waits are acquires unless they are `.relaxed`; the default scope is `.cta`. ptxas takes an
+    order with its scope or neither, and of `.noComplete` `.release.cta` alone.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -82,6 +83,8 @@ def _fields(words: tuple[str, ...]) -> dict[str, Any]:
     first, given = int(action != "pending_count"), takes.get(action, ("u32",))
     last = len(given) - 1
     signature += [value(f"a{i + first}", type_, optional=not must and i == last) for i, type_ in enumerate(given)]
+    if "parity" in words:
+        signature[2] = replace(signature[2], values=(0, 1))
     return {
         "action": action, "space": space,
         "drop": "arrive_drop" in words, "expects": action == "arrive" and "expect_tx" in words,
@@ -94,18 +97,19 @@ def _fields(words: tuple[str, ...]) -> dict[str, Any]:
 _form = partial(Form, kind=Mbarrier, fields=_fields, since="sm_80", ptx=(7, 0), evidence=published("mbarrier"))
 _late = partial(_form, since="sm_90", ptx=(8, 0))
 _OWN, _ANY = "{.<shared shared::cta>}", "{.<shared shared::cta shared::cluster>}"
-_RELEASE, _ACQUIRE, _NONE = (f"[.<{x}>][.<cta cluster>]" for x in ("release relaxed", "acquire relaxed", "relaxed"))
+_RELEASE, _ACQUIRE, _NONE = (f"[.<{x}>.<cta cluster>]" for x in ("release relaxed", "acquire relaxed", "relaxed"))
 
 FORMS = (
-    _form(spelling=f"mbarrier.<init inval>{_OWN}.b64"),
-    _form(spelling=f"mbarrier.<arrive arrive_drop>{_RELEASE}{_ANY}.b64"),
-    _form(spelling=f"mbarrier.<arrive arrive_drop>.noComplete{_RELEASE}{_OWN}.b64"),
-    _late(spelling=f"mbarrier.<arrive arrive_drop>.expect_tx{_RELEASE}{_ANY}.b64"),
-    _late(spelling=f"mbarrier.<expect_tx complete_tx>{_NONE}{_ANY}.b64"),
-    _form(spelling=f"mbarrier.test_wait{_ACQUIRE}{_OWN}.b64"),
-    _form(spelling=f"mbarrier.test_wait.parity{_ACQUIRE}{_OWN}.b64", ptx=(7, 1)),
-    _late(spelling=f"mbarrier.try_wait{{.parity}}{_ACQUIRE}{_OWN}.b64", ptx=(7, 8)),
-    _form(spelling="mbarrier.pending_count.b64"),
+    _form(spelling=f"mbarrier.<init inval> {_OWN}.b64"),
+    _form(spelling=f"mbarrier.<arrive arrive_drop> {_RELEASE}{_ANY}.b64"),
+    _form(spelling=f"mbarrier.<arrive arrive_drop> .noComplete[.release.cta]{_OWN}.b64"),
+    _late(spelling=f"mbarrier.<arrive arrive_drop>.expect_tx {_RELEASE}{_ANY}.b64"),
+    _late(spelling=f"mbarrier.<expect_tx complete_tx> {_NONE}{_ANY}.b64"),
+    _form(spelling=f"mbarrier.test_wait {_ACQUIRE}{_OWN}.b64"),
+    _form(spelling=f"mbarrier.test_wait.parity {_ACQUIRE}{_OWN}.b64", ptx=(7, 1)),
+    _late(spelling=f"mbarrier.try_wait {_ACQUIRE}{_OWN}.b64", ptx=(7, 8)),
+    _late(spelling=f"mbarrier.try_wait.parity {_ACQUIRE}{_OWN}.b64", ptx=(7, 8)),
+    _form(spelling="mbarrier.pending_count .b64"),
     _form(spelling=f"cp.async.mbarrier.arrive{{.noinc}}{_OWN}.b64"),
 )
 """Every form of this module."""

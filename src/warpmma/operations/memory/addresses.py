@@ -91,9 +91,9 @@ _mapa = partial(
 
 FORMS = (
     _form("T -> T", _cvta, symbols=True, spelling=f"cvta.<{_SPACES}>.u64", ptx=(2, 0), evidence=_WINDOWS),
-    _form("T -> T", _cvta, spelling=f"cvta.to.<{_SPACES}>.u64", ptx=(2, 0), evidence=_WINDOWS),
+    _form("T -> T", _cvta, spelling=f"cvta.to .<{_SPACES}>.u64", ptx=(2, 0), evidence=_WINDOWS),
     _form("T -> T", _cvta, symbols=True, spelling="cvta.global.u64", ptx=(2, 0), evidence=published("cvta")),
-    _form("T -> T", _cvta, spelling="cvta.to.global.u64", ptx=(2, 0), evidence=published("cvta")),
+    _form("T -> T", _cvta, spelling="cvta.to .global.u64", ptx=(2, 0), evidence=published("cvta")),
     _form(
         "u64 -> pred", _isspacep, spelling=f"isspacep.<global {_SPACES}>", ptx=(2, 0), evidence=published("isspacep")
     ),

@@ -31,6 +31,9 @@ from ..records import InstructionRow, RegisterType, register_type
 
 Where = Literal["global", "shared"]
 
+_SIZES = range(0, 1 << 20, 16)
+"""Numbers that ptxas takes as a number of bytes (rule 1)."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class BulkCopy(InstructionRow):
@@ -66,7 +69,7 @@ class BulkCopy(InstructionRow):
         barrier = () if self.grouped else (address("m", "shared"),)
         mask = (value("mask", "b16"),) if self.multicast else ()
         ends = address("p", self.to), address("q", self.origin)
-        return (*ends, value("size", "u32"), *barrier, *mask, *[POLICY] * self.hint)
+        return (*ends, value("size", "u32", values=_SIZES), *barrier, *mask, *[POLICY] * self.hint)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +112,7 @@ class AsyncStore(InstructionRow):
     @cached_property
     def signature(self) -> Signature:
         """Its operands: `p` is where to, `m` the mbarrier."""
-        values = numbered("a", self.count, self.type, braces="optional")
+        values = numbered("a", self.count, self.type, braces="never" if self.operation else "optional")
         return (address("p", "shared"), values, address("m", "shared"))
 
 
@@ -138,7 +141,8 @@ def _group(words: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _prefetch(words: tuple[str, ...]) -> dict[str, Any]:
-    return {"signature": (address("p", "global"), value("a1", "u32"), *[POLICY] * ("L2::cache_hint" in words))}
+    size = value("a1", "u32", values=_SIZES)
+    return {"signature": (address("p", "global"), size, *[POLICY] * ("L2::cache_hint" in words))}
 
 
 def _red(space: str, operation: str, type_: str) -> str:
@@ -178,7 +182,7 @@ FORMS = (
         evidence=published("cp.async.bulk"),
     ),
     Form(
-        spelling="cp.async.bulk .wait_group.read", kind=CopyGroup, fields=_group, since="sm_90", ptx=(8, 0),
+        spelling="cp.async.bulk.wait_group .read", kind=CopyGroup, fields=_group, since="sm_90", ptx=(8, 0),
         evidence=published("cp.async.bulk"),
     ),
     Form(

@@ -33,10 +33,13 @@ class CacheControl(InstructionRow):
     ----------
     action : {"prefetch", "applypriority", "discard"}
     space : {"generic", "global", "local", "const", "param"}
+    uniform : bool
+        Whether it is `prefetchu`: its address is generic, and a variable in its brackets is in global memory.
     """
 
     action: Literal["prefetch", "applypriority", "discard"]
     space: Space
+    uniform: bool = False
 
     @property
     def size(self) -> int:
@@ -47,7 +50,7 @@ class CacheControl(InstructionRow):
     def signature(self) -> Signature:
         """Its operands."""
         size = (value(str(self.size), "imm", values=(self.size,)),) if self.size else ()
-        return (address("p", self.space), *size)
+        return (address("p", "global" if self.uniform else self.space), *size)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +87,8 @@ class CachePolicy(InstructionRow):
 
 def _control(words: tuple[str, ...]) -> dict[str, Any]:
     space = next((word for word in words if word in SPACES), "generic")
-    return {"action": words[0].removesuffix("u"), "space": space}
+    uniform = words[0] == "prefetchu"
+    return {"action": "prefetch" if uniform else words[0], "space": space, "uniform": uniform}
 
 
 def _policy(words: tuple[str, ...]) -> dict[str, Any]:
@@ -111,8 +115,8 @@ FORMS = (
         evidence=published("applypriority"),
     ),
     _form(spelling="discard{.global}.L2", since="sm_80", ptx=(7, 4), evidence=published("discard")),
-    _made(spelling=f"createpolicy.fractional{_PRIORITIES}{_REST}.b64"),
-    _made(spelling=f"createpolicy.range{{.global}}{_PRIORITIES}{_REST}.b64"),
-    _made(spelling="createpolicy.cvt.L2.b64"),
+    _made(spelling=f"createpolicy.fractional {_PRIORITIES}{_REST}.b64"),
+    _made(spelling=f"createpolicy.range {{.global}}{_PRIORITIES}{_REST}.b64"),
+    _made(spelling="createpolicy.cvt .L2.b64"),
 )  # fmt: skip
 """Every form of this module."""

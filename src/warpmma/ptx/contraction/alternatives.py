@@ -17,27 +17,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from ..flow import Flow, Register
-from ..text import Immediate, Operand, Statement, Symbol, VectorOf
-from .product_uses import CONTAINERS, SIGNS, HiddenRegisters, handed_on, makes_product, sum_type, words_of
+from ..text import Immediate, Mnemonic, Operand, Statement, Symbol, VectorOf
+from .product_uses import CONTAINERS, SIGNS, HiddenRegisters, handed_on, makes_product, sum_type
 
 ALTERNATIVE = "alternative"
 """Opcode of a comparison: the sum, and vectors of another result and whether there is one."""
 
 FACTORS = "factors"
-"""Suffix of the mnemonic of a division, after a blank, that requests its last two factors."""
+"""Part of the mnemonic of a division, after a blank, that requests its last two factors."""
 
 
 @dataclass
 class Doubts:
-    """Sums that ptxas may fuse or not.
-
-    Attributes
-    ----------
-    sums : dict of int to set of int
-        By statement, the operands whose products may be fused.
-    products : set of int
-        Statements that make these.
-    """
+    """Sums that ptxas may fuse or not, with the operands whose products may be fused, and the statements of these."""
 
     sums: dict[int, set[int]] = field(default_factory=dict)
     products: set[int] = field(default_factory=set)
@@ -61,20 +53,7 @@ _Kept = tuple[Register, str, bool]
 
 
 class Alternatives:
-    """The statements that are added beside those of a body.
-
-    Parameters
-    ----------
-    flow : Flow
-    doubts : Doubts
-    fused : mapping of int to Statement
-        Replacements of sums that are fused with another product.
-    hidden : HiddenRegisters
-
-    Attributes
-    ----------
-    before, after : dict of int to list of Statement
-    """
+    """The statements that are added before and after those of a body; `fused` has sums fused with another product."""
 
     def __init__(self, flow: Flow, doubts: Doubts, fused: Mapping[int, Statement], hidden: HiddenRegisters) -> None:
         self.before: dict[int, list[Statement]] = {}
@@ -112,12 +91,12 @@ class Alternatives:
                 self._beside(i, one, f"mov.{kind}", shadow.factors[1], held.factors[1])
                 self._beside(i, one, "mov.b32", shadow.there, held.there)
                 return
-        fits = makes_product(self._flow, i) == type_ and ("ftz" in words_of(one)) == ftz
+        fits = makes_product(self._flow, i) == type_ and ("ftz" in one.words.modifiers) == ftz
         if not fits or i not in self._doubts.products:
             self._beside(i, one, "mov.b32", shadow.there, Immediate(0))
             return
-        if one.mnemonic.startswith("div"):
-            self._beside(i, one, f"{one.mnemonic} {FACTORS}", *shadow.factors, *one.operands[1:])
+        if one.opcode == "div":
+            self._beside(i, one, factors_of(one), *shadow.factors, *one.operands[1:])
         else:
             for factor, operand in zip(shadow.factors, one.operands[1:], strict=True):
                 self._beside(i, one, f"mov.{kind}", factor, operand)
@@ -130,25 +109,25 @@ class Alternatives:
     def _compare(self, i: int, operands: list[int], instead: Statement | None) -> None:
         """Rules 2 and 3."""
         one = self._flow.statements[i]
-        words, type_ = words_of(one), sum_type(one)
+        qualifiers, type_ = one.words.qualifiers, sum_type(one)
         others: list[Operand] = []
         for n in operands:
             operand = one.operands[n]
             if not isinstance(operand, Symbol):
                 continue
-            shadow = self._shadow(((operand.name, operand.scope), type_, "ftz" in words))
+            shadow = self._shadow(((operand.name, operand.scope), type_, "ftz" in qualifiers))
             a, addend = shadow.factors[0], one.operands[3 - n]
             extra: list[Statement] = []
             if instead is not None:
                 addend = self._hidden.new(CONTAINERS[type_])
-                mul = ".".join(["mul", *(word for word in words[1:] if word != "sat")])
-                extra.append(_beside(one, mul, addend, *instead.operands[1:3]))
-            elif words[0] == "sub" and n == 1:
+                mul = Mnemonic("mul", tuple(x for x in qualifiers if x != "sat"))
+                extra.append(_beside(one, str(mul), addend, *instead.operands[1:3]))
+            elif one.opcode == "sub" and n == 1:
                 addend = negative(addend, one, extra, self._hidden)
-            factor = negative(a, one, extra, self._hidden) if words[0] == "sub" and n == 2 else a
+            factor = negative(a, one, extra, self._hidden) if one.opcode == "sub" and n == 2 else a
             other = self._hidden.new(CONTAINERS[type_])
-            fma = ".".join(["fma", "rn", *words[1:]])
-            extra.append(_beside(one, fma, other, factor, shadow.factors[1], addend))
+            fma = Mnemonic("fma", ("rn", *qualifiers))
+            extra.append(_beside(one, str(fma), other, factor, shadow.factors[1], addend))
             self.before.setdefault(i, []).extend(replace(x, guard=None, beside=one.mnemonic) for x in extra)
             others.append(VectorOf((other, shadow.there)))
         if others:
@@ -158,16 +137,20 @@ class Alternatives:
 
 def _beside(one: Statement, mnemonic: str, *operands: Operand) -> Statement:
     """Make a statement that runs beside another, under its guard."""
-    return replace(
-        one, mnemonic=mnemonic, operands=operands, beside=one.mnemonic, paired=mnemonic.endswith(f" {FACTORS}")
-    )
+    made = replace(one, mnemonic=mnemonic, operands=operands, beside=one.mnemonic)
+    return replace(made, paired=made.words.part == FACTORS)
+
+
+def factors_of(division: Statement) -> str:
+    """Return the mnemonic of the last two factors of a division."""
+    return str(division.words._replace(part=FACTORS))
 
 
 def negative(operand: Operand, one: Statement, extra: list[Statement], hidden: HiddenRegisters) -> Operand:
     """Return an operand of a sum with its sign turned; add what turns it."""
     if isinstance(operand, Immediate) and operand.kind in SIGNS:
         return replace(operand, value=operand.value ^ SIGNS[operand.kind])
-    type_ = words_of(one)[-1]
+    type_ = one.words.type
     turned = hidden.new(CONTAINERS[type_])
     extra.append(replace(one, mnemonic=f"neg.{type_}", operands=(turned, operand), guard=None, negated=False))
     return turned

@@ -28,25 +28,18 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..flow import Flow, Register, registers_of, traced
-from ..text import Function, Label, Operand, Statement
-from .alternatives import FACTORS, Alternatives, Doubts, negative
-from .product_uses import CONTAINERS, HiddenRegisters, ProductUses, StretchProducts, sum_type, words_of
+from ..text import Function, Label, Mnemonic, Operand, Statement
+from .alternatives import Alternatives, Doubts, factors_of, negative
+from .product_uses import CONTAINERS, HiddenRegisters, ProductUses, StretchProducts, sum_type
 from .rematerialization import remade
 
 
 @dataclass(frozen=True, slots=True)
 class Contraction:
-    """A body as ptxas fuses it.
+    """A body as ptxas fuses it: with `fma` in place of sums, and without the products that are not computed.
 
-    Attributes
-    ----------
-    function : Function
-        With `fma` in place of the sums, and without the products that are not computed.
-    fused : tuple of (Statement, Statement)
-        Each sum, and its replacement.
-    open : tuple of Statement
-        Sums for which the behaviour of ptxas is unknown (rule 6), unchanged. After each of them the function
-        compares it with the other possible results (`alternatives`).
+    `fused` has each sum and its replacement, `open` the sums for which the behaviour of ptxas is unknown (rule 6): they
+    are unchanged, and the function compares each with the other possible results (`alternatives`).
     """
 
     function: Function
@@ -55,17 +48,7 @@ class Contraction:
 
 
 def contracted(function: Function, target: str = "sm_90") -> Contraction:
-    """Fuse what ptxas fuses in a function.
-
-    Parameters
-    ----------
-    function : Function
-    target : str
-        For which ptxas, or the driver, makes machine code.
-
-    Returns
-    -------
-    Contraction
+    """Fuse what ptxas, or the driver, fuses in a function for a target.
 
     Examples
     --------
@@ -144,28 +127,26 @@ class _Rewriting:
     def _fuse(self, i: int, operand: int, turned: bool, product: ProductUses, between: Sequence[int]) -> None:
         """Put a fused multiply-add in the place of a sum."""
         one = self.flow.statements[i]
-        words = words_of(one)
         a, b = (self._factor(product, n, between) for n in (0, 1))
         addend = one.operands[3 - operand]
-        turns = {1: (turned, True), 2: (not turned, False)}[operand] if words[0] == "sub" else (turned, False)
+        turns = {1: (turned, True), 2: (not turned, False)}[operand] if one.opcode == "sub" else (turned, False)
         extra: list[Statement] = []
         a, addend = (
             negative(x, one, extra, self.hidden) if turn else x for x, turn in zip((a, addend), turns, strict=True)
         )
-        made = replace(one, mnemonic=".".join(["fma", "rn", *words[1:]]), operands=(one.operands[0], a, b, addend))
+        fma = Mnemonic("fma", ("rn", *one.words.qualifiers))
+        made = replace(one, mnemonic=str(fma), operands=(one.operands[0], a, b, addend))
         self.instead[i] = [*extra, made]
         self.fused[i] = made
 
     def _factor(self, product: ProductUses, n: int, between: Sequence[int]) -> Operand:
         """Return a factor as it was at the multiplication; one that is overwritten since is copied there."""
         mul = self.flow.statements[product.at]
-        if mul.mnemonic.startswith("div"):
+        if mul.opcode == "div":
             if product.at not in self.factors:
                 pair = self.hidden.new("b32"), self.hidden.new("b32")
                 self.factors[product.at] = pair
-                split = replace(
-                    mul, mnemonic=f"{mul.mnemonic} {FACTORS}", operands=(*pair, *mul.operands[1:]), paired=True
-                )
+                split = replace(mul, mnemonic=factors_of(mul), operands=(*pair, *mul.operands[1:]), paired=True)
                 self.before.setdefault(product.at, []).append(split)
             return self.factors[product.at][n]
         factor = mul.operands[1 + n]

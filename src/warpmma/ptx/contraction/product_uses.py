@@ -11,12 +11,7 @@ from ..text import Function, Immediate, Label, Operand, Position, RegisterRange,
 
 
 class HiddenRegisters:
-    """Registers that a way of rewriting makes.
-
-    Parameters
-    ----------
-    prefix : str
-        How their names begin; a blank follows, which no name in a text has.
+    """Registers that a rewriting adds: a prefix and a blank begin their names, which no name in a text has.
 
     Examples
     --------
@@ -61,34 +56,16 @@ _ONES = {"f32": 0x3F800000, "f64": 0x3FF0000000000000}
 
 @dataclass(slots=True)
 class ProductUses:
-    """A product while its uses are counted.
+    """A product while its uses are counted."""
 
-    Attributes
-    ----------
-    at : int
-        Number of its statement.
-    type : str
-    ftz : bool
-    sums : list of (int, int, bool)
-        Statement and operand of each use in a sum, and whether it is negated there.
-    through : list of int
-        Statements that hand it on.
-    refused : bool
-        Whether it has another use.
-    escapes : bool
-        Whether a use is outside its stretch.
-    unwanted : bool
-        Whether a dead statement reads it.
-    """
-
-    at: int
+    at: int  # its statement
     type: str
     ftz: bool
-    sums: list[tuple[int, int, bool]] = field(default_factory=list)
-    through: list[int] = field(default_factory=list)
-    refused: bool = False
-    escapes: bool = False
-    unwanted: bool = False
+    sums: list[tuple[int, int, bool]] = field(default_factory=list)  # statement, operand, and whether negated there
+    through: list[int] = field(default_factory=list)  # statements that hand it on
+    refused: bool = False  # it has another use
+    escapes: bool = False  # a use is outside its stretch
+    unwanted: bool = False  # a dead statement reads it
 
     @property
     def fits(self) -> bool:
@@ -96,27 +73,22 @@ class ProductUses:
         return not self.refused and not self.escapes
 
 
-def words_of(one: Statement) -> list[str]:
-    """Split a mnemonic."""
-    return one.mnemonic.split(".")
-
-
 def sum_type(one: Statement) -> str:
     """Type of a sum, or "" (rule 3)."""
-    words = words_of(one)
-    plain = words[0] in ("add", "sub") and words[-1] in CONTAINERS and set(words[1:-1]) <= {"ftz", "sat"}
-    return words[-1] if plain and len(one.operands) == 3 else ""
+    words = one.words
+    plain = one.opcode in ("add", "sub") and words.type in CONTAINERS and {"ftz", "sat"}.issuperset(words.modifiers)
+    return words.type if plain and len(one.operands) == 3 else ""
 
 
 def product_type(one: Statement, *, divisions: bool = True) -> str:
     """Type of a product, or "" (rule 1)."""
-    words = words_of(one)
+    words = one.words
     if one.guard is not None or len(one.operands) != 3:
         return ""
-    if words[0] == "mul" and words[-1] in CONTAINERS and set(words[1:-1]) <= {"ftz"}:
-        return words[-1]
-    divided = words[0] == "div" and words[-1] == "f32" and words[1] in ("full", "approx")
-    return words[-1] if divisions and divided else ""
+    if one.opcode == "mul" and words.type in CONTAINERS and {"ftz"}.issuperset(words.modifiers):
+        return words.type
+    divided = one.opcode == "div" and words.type == "f32" and not {"full", "approx"}.isdisjoint(words.modifiers)
+    return words.type if divisions and divided else ""
 
 
 def number_of(flow: Flow, operand: Operand) -> Immediate | None:
@@ -128,13 +100,13 @@ def number_of(flow: Flow, operand: Operand) -> Immediate | None:
 
 def handed_on(flow: Flow, one: Statement) -> tuple[Symbol, bool] | None:
     """Rule 2: the operand that a statement passes on, and whether negated."""
-    words = words_of(one)
+    words = one.words
     if one.guard is not None or not isinstance(one.operands[0] if one.operands else None, Symbol):
         return None
-    if words[0] in ("mov", "neg") and len(one.operands) == 2 and isinstance(one.operands[1], Symbol):
-        floating = words[-1] in CONTAINERS and len(words) == 2
-        return (one.operands[1], words[0] == "neg") if words[0] == "mov" or floating else None
-    if words[0] == "mul" and product_type(one) in _ONES and "ftz" not in words:
+    if one.opcode in ("mov", "neg") and len(one.operands) == 2 and isinstance(one.operands[1], Symbol):
+        floating = words.type in CONTAINERS and not words.modifiers
+        return (one.operands[1], one.opcode == "neg") if one.opcode == "mov" or floating else None
+    if one.opcode == "mul" and product_type(one) in _ONES and "ftz" not in words.modifiers:
         for a, b in ((one.operands[1], one.operands[2]), (one.operands[2], one.operands[1])):
             number = number_of(flow, b)
             if isinstance(a, Symbol) and number is not None and (turned := _unit(number)) is not None:
@@ -221,7 +193,7 @@ class StretchProducts:
         if not type_:
             return None
         self._refuse(self.flow.uses[i].read)
-        product = ProductUses(i, type_, "ftz" in words_of(one))
+        product = ProductUses(i, type_, "ftz" in one.words.modifiers)
         self.found.append(product)
         return product, False
 
@@ -247,7 +219,7 @@ class StretchProducts:
                     self.entering.append((i, 1 + index, origin))
                 continue
             product, turned = what
-            if twice or product.type != type_ or product.ftz != ("ftz" in words_of(one)):
+            if twice or product.type != type_ or product.ftz != ("ftz" in one.words.modifiers):
                 product.refused = True
             else:
                 product.sums.append((i, 1 + index, turned))

@@ -19,7 +19,7 @@ from dataclasses import replace
 
 from ..flow import Flow, Register
 from ..text import Function, Immediate, Label, Operand, Place, Statement, Symbol
-from .product_uses import CONTAINERS, HiddenRegisters, product_type, words_of
+from .product_uses import CONTAINERS, HiddenRegisters, product_type, sum_type
 
 
 def remade(function: Function, flow: Flow) -> Function:
@@ -81,12 +81,13 @@ class _Remaking:
         return found
 
     def _folds(self, one: Statement, known: set[Register]) -> bool:
-        words, last = words_of(one), one.operands[-1] if one.operands else None
-        if words[0] == "ld" and isinstance(last, Place) and isinstance(last.base, Symbol):
-            return ("param" in words and last.base.name in self.parameters) or (
-                "const" in words and last.base.scope < 0
+        words, last = one.words, one.operands[-1] if one.operands else None
+        if one.opcode == "ld" and isinstance(last, Place) and isinstance(last.base, Symbol):
+            return ("param" in words.modifiers and last.base.name in self.parameters) or (
+                "const" in words.modifiers and last.base.scope < 0
             )
-        if words[0] == "mov" or (words[0] in ("neg", "abs") and words[-1] in CONTAINERS and len(words) == 2):
+        changes_sign = one.opcode in ("neg", "abs") and words.type in CONTAINERS and not words.modifiers
+        if one.opcode == "mov" or changes_sign:
             return len(one.operands) == 2 and (
                 isinstance(last, Immediate) or (last is not None and _key(last) in known)
             )
@@ -140,20 +141,20 @@ class _Remaking:
             yield i, 0, None
             return
         (register,) = written
-        ftz = "ftz" in words_of(self.flow.statements[chain[0]])
+        ftz = "ftz" in self.flow.statements[chain[0]].words.modifiers
         for j in self.readers.get(register, ()):
-            one, words = self.flow.statements[j], words_of(self.flow.statements[j])
+            one = self.flow.statements[j]
             operands = [n for n, x in enumerate(one.operands) if n and _key(x) == register]
-            sums = words[0] in ("add", "sub") and words[-1] == type_ and set(words[1:-1]) <= {"ftz", "sat"}
-            if sums and len(operands) == 1 and len(one.operands) == 3 and ftz == ("ftz" in words) and chain[0] < j:
+            fits = sum_type(one) == type_ and ftz == ("ftz" in one.words.modifiers)
+            if fits and len(operands) == 1 and chain[0] < j:
                 guarded = one.guard is not None and (one.guard.name, one.guard.scope) == register
                 yield (j, operands[0], None if guarded or j not in self.place else chain)
-            elif words[0] in ("mov", "neg") and self._hands_on(one, type_) and j > i:
+            elif one.opcode in ("mov", "neg") and self._hands_on(one, type_) and j > i:
                 yield from self._uses(j, type_, [*chain, j])
             else:
                 yield j, 0, None
 
     def _hands_on(self, one: Statement, type_: str) -> bool:
-        words = words_of(one)
-        right = words[1:] == [type_] if words[0] == "neg" else words[-1] in (type_, CONTAINERS[type_])
+        words = one.words
+        right = words.qualifiers == (type_,) if one.opcode == "neg" else words.type in (type_, CONTAINERS[type_])
         return one.guard is None and len(one.operands) == 2 and right

@@ -26,17 +26,8 @@ DEEPEST = 64
 def placed(successors: Sequence[Sequence[int]]) -> tuple[list[int], dict[tuple[int, int], int]]:
     """Order the blocks of a graph that is entered at block 0.
 
-    Parameters
-    ----------
-    successors : sequence of sequence of int
-        Of each block, the one that it falls through to last.
-
-    Returns
-    -------
-    order : list of int
-        Those that can be reached; numbers from `len(successors)` on are blocks of rule 4.
-    moved : dict of (int, int) to int
-        Edges that lead to such a block instead.
+    `successors` lists the block that each one falls through to last. Returned are the reachable blocks, with numbers
+    from `len(successors)` on for those of rule 4, and the edges that lead to such a block instead.
 
     Examples
     --------
@@ -58,7 +49,7 @@ def placed(successors: Sequence[Sequence[int]]) -> tuple[list[int], dict[tuple[i
         if depth < 0 or (len(nodes) == 1 and nodes[0] not in graph[nodes[0]]):
             order += nodes
             continue
-        for part in _components(graph, nodes):
+        for part in components(graph, nodes):
             if len(part) == 1 and part[0] not in graph[part[0]]:
                 work.append((part, -1))
             elif depth >= DEEPEST:
@@ -101,11 +92,11 @@ def _reached(graph: Sequence[Sequence[int]]) -> list[int]:
 
 def _entered(graph: Sequence[Sequence[int]], nodes: Collection[int]) -> set[int]:
     """Blocks that are entered from another component than their own."""
-    number = {n: i for i, part in enumerate(_components(graph, nodes)) for n in part}
+    number = {n: i for i, part in enumerate(components(graph, nodes)) for n in part}
     return {m for n in nodes for m in graph[n] if number[m] != number[n]}
 
 
-def _components(graph: Sequence[Sequence[int]], nodes: Collection[int]) -> list[list[int]]:
+def components(graph: Sequence[Sequence[int]], nodes: Collection[int]) -> list[list[int]]:
     """Strongly connected components of some blocks, those that others lead to first (R. Tarjan, 1972)."""
     inside = set(nodes)
     found: list[list[int]] = []

@@ -15,40 +15,23 @@ JUMPS = ("bra", "brx")
 
 @dataclass
 class BasicBlock:
-    """Statements that run one after the other.
-
-    Attributes
-    ----------
-    numbers : list of int
-        Indices of the statements in the body.
-    statements : list of Statement
-        The last may be a `bra` or `brx`.
-    targets : list of int
-        Blocks that it jumps to.
-    next : int or None
-        The block that it falls through to, if any.
-    """
+    """Statements that run one after the other; `targets` are the blocks that the last one jumps to."""
 
     numbers: list[int] = field(default_factory=list)
     statements: list[Statement] = field(default_factory=list)
     targets: list[int] = field(default_factory=list)
-    next: int | None = None
+    next: int | None = None  # the block that it falls through to
 
     @property
     def branch(self) -> Statement | None:
         """The branch at its end."""
         last = self.statements[-1] if self.statements else None
-        return last if last is not None and opcode_of(last) in JUMPS else None
+        return last if last is not None and last.opcode in JUMPS else None
 
     @property
     def successors(self) -> list[int]:
         """Blocks that may come next, the one that it falls through to last."""
         return self.targets if self.next is None else [*self.targets, self.next]
-
-
-def opcode_of(statement: Statement) -> str:
-    """Return the first word of a mnemonic."""
-    return statement.mnemonic.partition(".")[0]
 
 
 def cut(module: Module, function: Function) -> list[BasicBlock]:
@@ -62,12 +45,14 @@ def cut(module: Module, function: Function) -> list[BasicBlock]:
     labels = {x.name for x in function.body if isinstance(x, Label)}
     jumps: dict[int, Sequence[str]] = {}
     for i, x in enumerate(function.body):
-        if isinstance(x, Statement) and opcode_of(x) in JUMPS:
+        if isinstance(x, Statement) and x.opcode in JUMPS:
             jumps[i] = _names(module, function, x)
             for name in jumps[i]:
                 if name not in labels:
                     raise module.error_at(x, f"{x.mnemonic}: no label {name} is in this function")
-    behind = [i for i, x in enumerate(function.body) if isinstance(x, Statement) and x.guard is None and _ends(x)]
+    behind = [
+        i for i, x in enumerate(function.body) if isinstance(x, Statement) and x.guard is None and x.opcode in ENDS
+    ]
     return cut_at(function, jumps, labels, behind)
 
 
@@ -92,19 +77,15 @@ def cut_at(
     return blocks
 
 
-def _ends(statement: Statement) -> bool:
-    return opcode_of(statement) in ENDS
-
-
 def _names(module: Module, function: Function, branch: Statement) -> list[str]:
     """Labels that a branch may lead to."""
     last = branch.operands[-1] if branch.operands else None
-    if opcode_of(branch) == "bra" and isinstance(last, Symbol) and len(branch.operands) == 1:
+    if branch.opcode == "bra" and isinstance(last, Symbol) and len(branch.operands) == 1:
         return [last.name]
-    if opcode_of(branch) == "brx" and len(branch.operands) == 2:
+    if branch.opcode == "brx" and len(branch.operands) == 2:
         if isinstance(last, VectorOf):
             return [x.name for x in last.items if isinstance(x, Symbol)]
         if isinstance(last, Symbol) and last.name in function.targets:
             return list(function.targets[last.name])
-    expected = "an index and a list of labels" if opcode_of(branch) == "brx" else "one label"
+    expected = "an index and a list of labels" if branch.opcode == "brx" else "one label"
     raise module.error_at(branch, f"{branch.mnemonic} takes {expected}")

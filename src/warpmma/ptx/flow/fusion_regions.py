@@ -14,46 +14,49 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from ..._dataflow import settle
 from ...isa import since
-from ..text import Function, Immediate, Label, Statement, Symbol
-from .control_flow import JUMPS, cut_at, opcode_of
+from ..text import Function, Immediate, Label, Mnemonic, Statement, Symbol
+from .control_flow import JUMPS, cut_at
 from .registers_used import Register, RegisterSets, Uses, arithmetic, pure, uses
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Break:
-    """Instructions that separate the statements around them.
+    """Instructions that separate the statements around them: opcodes, and sets of words that they have one word of."""
 
-    Attributes
-    ----------
-    pattern : str
-        Regular expression of their mnemonics.
-    before : str
-        The first target for which they do not; "" if there is none.
-    unknown_mask : bool
-        Whether they do so only where their last operand, the membermask, is not a constant.
-    """
+    opcodes: str
+    words: tuple[str, ...] = ()
+    only: bool = False  # they have no word besides
+    before: str = ""  # the first target for which they do not
+    unknown_mask: bool = False  # only where their last operand, the membermask, is not a constant
 
-    pattern: str
-    before: str = ""
-    unknown_mask: bool = False
+    def has(self, mnemonic: Mnemonic) -> bool:
+        """Return whether it lists a mnemonic."""
+        if mnemonic.opcode not in self.opcodes.split():
+            return False
+        sets, given = [x.split() for x in self.words], set(mnemonic.qualifiers)
+        return not any(given.isdisjoint(x) for x in sets) and (
+            not self.only or given.issubset(x for y in sets for x in y)
+        )
 
 
+_ORDERS = "sc acq_rel acquire release"
 BREAKS = (
-    Break(r"(div|rcp|sqrt)\.(rn|rz|rm|rp)\b.*"),
-    Break(r"rsqrt\.approx(\.ftz)?\.f64"),
-    Break(r"(div|rem)\.([su]64|s32|[su]16)"),
-    Break(r"membar\.(cta|gl|sys)"),
-    Break(r"fence(\.(sc|acq_rel|acquire|release))?(\.\w+::\w+)?\.(cta|cluster|gpu|sys)"),
-    Break(r"brkpt|pmevent.*|call\b.*"),
-    Break(r"(atom|red)\..*\b(acq_rel|release)\.(cluster|gpu|sys)\b.*", before="sm_90"),
-    Break(r"(shfl|vote|match|redux)\..*\bsync\b.*|bar\.warp\.sync", before="sm_90", unknown_mask=True),
+    Break("div rcp sqrt", ("rn rz rm rp",)),
+    Break("rsqrt", ("approx", "f64")),
+    Break("div rem", ("s64 u64 s32 s16 u16",)),
+    Break("membar fence", ("cta gl cluster gpu sys",), only=True),
+    Break("fence", (_ORDERS, "cta cluster gpu sys"), only=True),
+    Break("brkpt pmevent call"),
+    Break("atom red", ("acq_rel release", "cluster gpu sys"), before="sm_90"),
+    Break("shfl vote match redux", ("sync",), before="sm_90", unknown_mask=True),
+    Break("bar", ("warp",), before="sm_90", unknown_mask=True),
 )
 """What ends a stretch, as it was seen."""
 
@@ -70,32 +73,15 @@ class Block:
 
 @dataclass(slots=True)
 class Flow:
-    """What is known of a body.
-
-    Attributes
-    ----------
-    statements : mapping of int to Statement
-        By their numbers in the body.
-    stretches : list of list of int
-        Numbers of statements, in the order in which they run.
-    wanted : RegisterSets
-        Registers whose values are wanted behind each stretch.
-    joined : list of frozenset of int
-        Stretches that may come behind each one in one block, where ptxas unrolls a loop (rule 4).
-    dropped : list of int
-        Statements of blocks in which nothing counts: they stay in the body, and run.
-    uses : mapping of int to Uses
-    constants : mapping of register to Immediate
-        Registers that hold one number from the one statement that writes them.
-    """
+    """What is known of a body, whose statements are named by their numbers."""
 
     statements: dict[int, Statement]
-    stretches: list[list[int]]
-    wanted: RegisterSets
-    joined: list[frozenset[int]]
-    dropped: list[int]
+    stretches: list[list[int]]  # statements in the order in which they run
+    wanted: RegisterSets  # registers that are live after each stretch
+    joined: list[frozenset[int]]  # stretches that may follow each one in one block, where a loop is unrolled (rule 4)
+    dropped: list[int]  # statements of blocks without live ones: they stay in the body, and run
     uses: dict[int, Uses]
-    constants: dict[Register, Immediate]
+    constants: dict[Register, Immediate]  # registers that one statement writes, a `mov` of a number
 
     def wants(self, i: int, live: set[Register]) -> bool:
         """Whether a statement is live, given the registers wanted after it (rule 3)."""
@@ -123,7 +109,6 @@ def traced(function: Function, target: str) -> Flow:
     wanted = _wanted(found, blocks)
     while _emptied(found, blocks, wanted):
         wanted = _wanted(found, blocks)
-    breaks = _Breaks(target, constants)
     chains = _merged(blocks)
     kept = {i for chain in chains for b in chain for i in blocks[b].statements}
     found.dropped += [i for i in statements if i not in kept]
@@ -134,7 +119,7 @@ def traced(function: Function, target: str) -> Flow:
         behind.append(live)
         for i in reversed([i for b in chain for i in blocks[b].statements]):
             found.step(i, live)
-            if breaks.has(statements[i]):
+            if _breaks(statements[i], target, constants):
                 parts.append([])
                 behind.append(live)
             else:
@@ -147,30 +132,21 @@ def traced(function: Function, target: str) -> Flow:
     return found
 
 
-class _Breaks:
+def _breaks(one: Statement, target: str, constants: Mapping[Register, Immediate]) -> bool:
     """Rule 2, for a target."""
-
-    def __init__(self, target: str, constants: Mapping[Register, Immediate]):
-        mine = [one for one in BREAKS if not one.before or target not in since(one.before)]
-        self._always = _any(one.pattern for one in mine if not one.unknown_mask)
-        self._masked = _any(one.pattern for one in mine if one.unknown_mask)
-        self._constants = constants
-
-    def has(self, one: Statement) -> bool:
-        if one.guard is not None and not arithmetic(one):
-            return True
-        if self._always.fullmatch(one.mnemonic):
-            return True
-        if not one.operands or not self._masked.fullmatch(one.mnemonic):
-            return False
-        mask = one.operands[-1]
-        return not isinstance(mask, Immediate) and not (
-            isinstance(mask, Symbol) and (mask.name, mask.scope) in self._constants
-        )
+    if one.guard is not None and not arithmetic(one):
+        return True
+    found = _break(one.words, target)
+    if found is None or not found.unknown_mask:
+        return found is not None
+    mask = one.operands[-1] if one.operands else Immediate(0)
+    return not isinstance(mask, Immediate) and not (isinstance(mask, Symbol) and (mask.name, mask.scope) in constants)
 
 
-def _any(patterns: Iterable[str]) -> re.Pattern[str]:
-    return re.compile("|".join(f"(?:{pattern})" for pattern in patterns) or "(?!)")
+@lru_cache(maxsize=4096)
+def _break(mnemonic: Mnemonic, target: str) -> Break | None:
+    mine = (x for x in BREAKS if not x.before or target not in since(x.before))
+    return next((x for x in mine if x.has(mnemonic)), None)
 
 
 def _constants(statements: Mapping[int, Statement], used: Mapping[int, Uses]) -> dict[Register, Immediate]:
@@ -182,7 +158,7 @@ def _constants(statements: Mapping[int, Statement], used: Mapping[int, Uses]) ->
     found: dict[Register, Immediate] = {}
     for register, those in writers.items():
         one = statements[those[0]]
-        if len(those) == 1 and used[those[0]].whole and one.mnemonic.startswith("mov.") and len(one.operands) == 2:
+        if len(those) == 1 and used[those[0]].whole and one.opcode == "mov" and len(one.operands) == 2:
             value = one.operands[1]
             if isinstance(value, Immediate):
                 found[register] = value
@@ -191,9 +167,9 @@ def _constants(statements: Mapping[int, Statement], used: Mapping[int, Uses]) ->
 
 def _blocks(function: Function, statements: Mapping[int, Statement]) -> list[Block]:
     """Rule 1, without joining."""
-    jumps = {i: _led(function, one) for i, one in statements.items() if opcode_of(one) in JUMPS}
+    jumps = {i: _led(function, one) for i, one in statements.items() if one.opcode in JUMPS}
     meant = {name for names in jumps.values() for name in names}
-    leaving = [i for i, one in statements.items() if opcode_of(one) in _LEAVES]
+    leaving = [i for i, one in statements.items() if one.opcode in _LEAVES]
     return [Block(block.numbers, sorted({*block.successors})) for block in cut_at(function, jumps, meant, leaving)]
 
 
@@ -202,7 +178,7 @@ def _led(function: Function, one: Statement) -> tuple[str, ...]:
     last = one.operands[-1] if one.operands else None
     if not isinstance(last, Symbol):
         return ()
-    return function.targets.get(last.name, ()) if opcode_of(one) == "brx" else (last.name,)
+    return function.targets.get(last.name, ()) if one.opcode == "brx" else (last.name,)
 
 
 def _merged(blocks: Sequence[Block]) -> list[list[int]]:
@@ -245,7 +221,7 @@ def _emptied(found: Flow, blocks: Sequence[Block], wanted: RegisterSets) -> bool
         if follow != set(block.follow):
             block.follow, changed = sorted(follow), True
         last = block.statements[-1] if block.statements else -1
-        if len(follow) == 1 and last >= 0 and opcode_of(found.statements[last]) in JUMPS:
+        if len(follow) == 1 and last >= 0 and found.statements[last].opcode in JUMPS:
             del block.statements[-1]
             changed = True
     return changed
@@ -255,7 +231,7 @@ def _counts(found: Flow, block: Block, wanted: set[Register]) -> bool:
     """Whether anything in a block but its jump is live."""
     live = set(wanted)
     for i in reversed(block.statements):
-        if found.wants(i, live) and opcode_of(found.statements[i]) != "bra":
+        if found.wants(i, live) and found.statements[i].opcode != "bra":
             return True
         found.step(i, live)
     return False

@@ -15,18 +15,13 @@ import numpy as np
 from ...errors import WarpmmaError
 from ...isa import PtxInstruction, parse_any
 from ...operations import Access, Operation, row
-from ..text import Element, Negation, Operand, Place, Selection, Statement, Symbol, VectorOf
+from ..text import Element, Negation, Operand, Place, Selection, Statement, Symbol, VectorOf, words_of
 
 Register = tuple[str, int]
 
 
 class RegisterSets(Sequence[set[Register]]):
     """A sequence of sets of registers, stored as bits; each lookup builds a new set.
-
-    Parameters
-    ----------
-    registers : iterable of Register
-        All registers that a set can contain.
 
     Examples
     --------
@@ -107,8 +102,8 @@ _CONTROL_FLOW = frozenset(("bra", "brx", "call", "ret"))
 
 @lru_cache(maxsize=4096)
 def _instruction(mnemonic: str) -> PtxInstruction | None:
-    """Return the instruction of a mnemonic on any target; None for what is none, as control flow."""
-    if mnemonic.partition(".")[0] in _CONTROL_FLOW:
+    """Return the instruction of a mnemonic on any target; None for control flow and what is unknown."""
+    if words_of(mnemonic).opcode in _CONTROL_FLOW:
         return None
     for find in (row, parse_any):
         try:
@@ -120,16 +115,9 @@ def _instruction(mnemonic: str) -> PtxInstruction | None:
 
 @dataclass(frozen=True, slots=True)
 class Uses:
-    """Registers of a statement.
+    """Registers of a statement: what it writes, and what it reads except for its guard.
 
-    Attributes
-    ----------
-    written : tuple of (str, int)
-        Names and scopes.
-    read : tuple of (str, int)
-        In the order of the operands, the guard not among them.
-    whole : bool
-        Whether the writes replace the registers completely: no guard, and no element of a vector.
+    `whole` says whether the writes replace the registers completely: no guard, and no element of a vector.
     """
 
     written: tuple[Register, ...]
@@ -161,10 +149,9 @@ def uses(one: Statement) -> Uses:
 
 def _results(one: Statement) -> int:
     """Count the leading operands that are results, for a statement that is not in the instruction table."""
-    opcode = one.mnemonic.partition(".")[0]
-    if opcode == "call":
+    if one.opcode == "call":
         return int(bool(one.operands) and isinstance(one.operands[0], VectorOf))
-    return 0 if opcode in _CONTROL_FLOW else 1 + one.paired
+    return 0 if one.opcode in _CONTROL_FLOW else 1 + one.paired
 
 
 def registers_of(operand: Operand) -> list[Register]:
@@ -206,5 +193,5 @@ def arithmetic(one: Statement) -> bool:
     """Whether a statement computes from registers of its own lane."""
     instruction = _instruction(one.mnemonic)
     if instruction is None:
-        return one.mnemonic.startswith("mov.")  # of vectors, which have no row of their own
+        return one.opcode == "mov"  # of vectors, which have no row of their own
     return isinstance(instruction, Operation) and not instruction.lanes

@@ -76,26 +76,10 @@ class Parameter(Shown):
 class Signature:
     """An entry's name and parameters.
 
-    Parameters
-    ----------
-    module : Module
-        As it was read.
-    name : str
-        Of the entry, in the text.
-    names : sequence of str
-        Of the parameters in the source; none where they are not known.
-
-    Attributes
-    ----------
-    function : Function
-    parameters : tuple of Parameter
-    size : int
-        Bytes of all parameters.
+    It is written as C++ declares the entry where its name says it, else as its text does.
 
     Examples
     --------
-    The text is as C++ declares the entry where its name says it, else as its text does.
-
     >>> from warpmma.ptx import read
     >>> text = ".version 8.0 .target sm_80 .entry k(.param .u64 p, .param .align 4 .b8 q[8]) { ret; }"
     >>> str(Signature(read(text), "k"))
@@ -143,14 +127,7 @@ class Signature:
         return ArgumentError(f"{self._module.place(position)}: {message}")
 
     def in_order(self, args: Any) -> Sequence[Any]:
-        """Put arguments that are given by name in the order of the parameters (rule 6).
-
-        Raises
-        ------
-        OperandError
-            Neither a sequence nor a mapping, a name that no parameter has, a parameter without an argument, or another
-            number of arguments.
-        """
+        """Put arguments, given in order or by name, in the order of the parameters (rule 6); raise `OperandError`."""
         if isinstance(args, list | tuple):
             return args
         if isinstance(args, Mapping):
@@ -168,13 +145,7 @@ class Signature:
         raise OperandError(f"args is {type(args).__name__}; expected {what}")
 
     def encode(self, args: Sequence[Any], memory: GlobalMemory) -> bytes:
-        """Return the bytes of an entry's parameters; plain arrays are placed in memory.
-
-        Raises
-        ------
-        OperandError
-            Arguments of another number, type or size than the entry declares.
-        """
+        """Return the bytes of an entry's parameters, with plain arrays placed in memory; raise `OperandError`."""
         function = self.function
         if len(args) != len(self.parameters):
             takes = f"{source_name(function.name)} takes {counted(len(self.parameters), 'argument')}"
@@ -191,13 +162,7 @@ class Signature:
         return bytes(data)
 
     def check_bytes(self, params: Any) -> bytes:
-        """Return the bytes of all parameters, given as bytes.
-
-        Raises
-        ------
-        OperandError
-            No bytes, or another number of them.
-        """
+        """Return the bytes of all parameters, given as bytes; raise `OperandError` for anything else."""
         if not isinstance(params, bytes | bytearray | memoryview):
             raise OperandError(f"params is {type(params).__name__}; expected bytes, {self.size} for {self}")
         if len(data := bytes(params)) != self.size:

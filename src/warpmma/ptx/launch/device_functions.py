@@ -28,13 +28,7 @@ _LONGEST = 1 << 16  # characters of a string in a thread's own memory
 
 
 class DeviceFunctions:
-    """The functions of one launch, and what it has printed.
-
-    Attributes
-    ----------
-    printed : list of str
-        A piece for each batch of blocks.
-    """
+    """The functions of one launch, and what it has printed: a piece for each batch of blocks."""
 
     def __init__(self) -> None:
         self.printed: list[str] = []

@@ -23,17 +23,7 @@ _MOST = 4096  # characters of a field
 
 @dataclass(frozen=True)
 class Conversion:
-    """A conversion, or text without one.
-
-    Attributes
-    ----------
-    text : bytes
-        The text before the conversion.
-    flags : str
-    width, precision : int, None or "*"
-    length, type : str
-        The type is "" if no conversion follows the text.
-    """
+    """A conversion and the text before it; the type is "" if no conversion follows the text."""
 
     text: bytes
     flags: str = ""
@@ -80,15 +70,7 @@ def _number(text: bytes | None, empty: int | None = None) -> int | str | None:
 
 
 def written(x: Conversion, arguments: list[int], text: Callable[[int], bytes]) -> bytes:
-    """Write a conversion.
-
-    Parameters
-    ----------
-    x : Conversion
-    arguments : list of int
-        Bits of each.
-    text : callable
-        Returns the string at an address, for `%s`.
+    """Write a conversion of arguments that are given as bits; `text` returns the string at an address, for `%s`.
 
     Examples
     --------

@@ -31,15 +31,9 @@ from .resolving import Resolver, written
 
 @dataclass(frozen=True)
 class BoundStatement:
-    """An instruction with its operands and results.
+    """An instruction with its operands and results, register by register; None for what is left out.
 
-    Attributes
-    ----------
-    row : InstructionRow or Instruction
-        One that takes the registers that are there, which may be wider than those of the table's row.
-    operands : tuple of StepOperand or None
-        Register by register; None for what is left out.
-    results : tuple of Slot or None
+    Its row takes the registers that are there, which may be wider than those of the table's row.
     """
 
     row: PtxInstruction
@@ -48,13 +42,7 @@ class BoundStatement:
 
 
 def bind(names: Resolver, statement: Statement, row: PtxInstruction) -> BoundStatement:
-    """Bind the operands of a statement to those of its instruction.
-
-    Raises
-    ------
-    PtxError
-        Operands that do not fit the signature.
-    """
+    """Bind the operands of a statement to those of its instruction; raise `PtxError` if its signature refuses them."""
     statement, row = _variant(names, statement, row)
     specs = [x for x in row.signature if not x.implicit and (statement.paired or not (x.paired and x.optional))]
     there = present(specs, len(statement.operands))
@@ -134,7 +122,7 @@ def _items(names: Resolver, statement: Statement, spec: OperandSpec, x: Operand)
     sink = isinstance(x, Symbol) and x.name == "_"
     items = names.items(x)
     if isinstance(x, VectorOf) and (sums := [y for y in items if isinstance(y, Place)]):
-        raise names.fail(statement, f"{written(sums[0])} stands in braces; expected a register or a number")
+        raise names.fail(statement, f"{written(sums[0])} is a sum in braces; expected a register or a number")
     vector = spec.braces == "always" or (spec.braces == "optional" and len(items) > 1)
     if names.is_vector(x) != vector and not sink and (vector or spec.braces == "never"):
         what = "a vector" if vector else "one register"

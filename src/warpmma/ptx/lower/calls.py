@@ -39,17 +39,7 @@ Places = tuple[tuple[int, int], ...]
 
 
 class CallLowering:
-    """The calls of one function, and how it is called.
-
-    Parameters
-    ----------
-    module : Module
-    function : Function
-    names : Resolver
-    frame : FrameLayout
-        Gets places for parameters that are registers.
-    target : str
-    """
+    """The calls of one function, and how it is called; its frame gets places for parameters that are registers."""
 
     def __init__(self, module: Module, function: Function, names: Resolver, frame: FrameLayout, target: str) -> None:
         self._module, self._function, self._names, self._frame = module, function, names, frame
@@ -84,7 +74,7 @@ class CallLowering:
                 before += self._store(statement, site, guard, x, formal, place[0])
         call = Call(
             site=site, to=to.name if slot is None else slot, arguments=tuple(places[len(results) :]),
-            results=tuple(places[: len(results)]), guard=guard, uniform=".uni" in statement.mnemonic,
+            results=tuple(places[: len(results)]), guard=guard, uniform=statement.words.uniform,
         )  # fmt: skip
         return [*before, call, *after]
 
@@ -122,7 +112,7 @@ class CallLowering:
                 return self._function.prototypes[name]
             for target in self._function.targets.get(name, ()):
                 if target not in self._module.kinds:
-                    raise self._names.fail(statement, f"{name} lists {target}, which is no function of this module")
+                    raise self._names.fail(statement, f"{name} lists {target}, which is not a function of this module")
                 return self._module.functions[target].results, self._module.functions[target].parameters
             raise self._names.fail(statement, f"a call through {to.name} needs a .callprototype or .calltargets")
         if to.name not in self._module.kinds:

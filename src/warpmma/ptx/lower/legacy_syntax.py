@@ -7,17 +7,21 @@ The rules (PTX ISA 9.1, of `vote`, `shfl`, `mad` and `.target`):
 2. Texts for sm_10 to sm_13: operations on f32 flush subnormals with or without `.ftz`, and `mad.f32` is
    `fma.rn.ftz.f32`, as it is on every device since sm_20.
 3. `map_f64_to_f32` of such texts maps f64 to f32, which has not been measured: an f64 in such a text is an error.
+
+The words of a mnemonic are read here, because these forms have no instruction yet.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+from ...isa import TYPE_WORDS
 from ..contraction import HiddenRegisters
-from ..text import Function, Label, Module, Statement
+from ..text import Function, Label, Mnemonic, Module, Statement
 
 _WORDS = "abs add cos cvt div ex2 lg2 max min mul neg rcp rsqrt set setp sin slct sqrt sub"
 _FLUSHING = frozenset(_WORDS.split())
+_INTEGERS = frozenset(f"{sign}{bits}" for sign in "bsu" for bits in (8, 16, 32, 64))
 
 
 def modernized(module: Module, function: Function) -> Function:
@@ -33,14 +37,16 @@ def modernized(module: Module, function: Function) -> Function:
 
 def without_sync(one: Statement) -> str:
     """Say what stands now for a `vote` or `shfl` without `.sync`; "" of all else (rule 1)."""
-    opcode, *words = one.mnemonic.split(".")
-    if opcode not in ("vote", "shfl") or "sync" in words:
+    if one.opcode not in ("vote", "shfl") or "sync" in one.words.qualifiers:
         return ""
-    name = ".".join((opcode, "sync", *words))
     return (
-        f"{one.mnemonic}: {opcode} without .sync ended with PTX 6.4 on sm_70 and later; expected {name}, with a "
-        "membermask as its last operand"
+        f"{one.mnemonic}: {one.opcode} without .sync ended with PTX 6.4 on sm_70 and later; "
+        f"expected {_with_sync(one)}, with a membermask as its last operand"
     )
+
+
+def _with_sync(one: Statement) -> str:
+    return str(Mnemonic(one.opcode, ("sync", *one.words.qualifiers)))
 
 
 class _Modernising:
@@ -60,32 +66,22 @@ class _Modernising:
         return self._hidden.declared(self._function, body)
 
     def _written(self, one: Statement) -> list[Statement]:
-        opcode, *words = one.mnemonic.split(".")
-        if self._unsynchronised and without_sync(one):
-            return self._synchronised(one, opcode, words)
-        if self._mapping and "f64" in words:
+        if self._unsynchronised and without_sync(one):  # rule 1
+            lanes = self._hidden.new("b32")
+            mask = replace(one, mnemonic="activemask.b32", operands=(lanes,), paired=False)
+            return [mask, replace(one, mnemonic=_with_sync(one), operands=(*one.operands, lanes))]
+        if self._mapping and "f64" in one.words.qualifiers:
             raise self._module.error_at(one, f"{one.mnemonic}: f64 of a text with map_f64_to_f32 is not simulated")
-        if self._flushing and "f32" in words:
-            return [self._flushed(one, opcode, words)]
-        return [one]
-
-    def _synchronised(self, one: Statement, opcode: str, words: list[str]) -> list[Statement]:
-        """Rule 1."""
-        lanes = self._hidden.new("b32")
-        mask = replace(one, mnemonic="activemask.b32", operands=(lanes,), paired=False)
-        mnemonic = ".".join((opcode, "sync", *words))
-        return [mask, replace(one, mnemonic=mnemonic, operands=(*one.operands, lanes))]
-
-    def _flushed(self, one: Statement, opcode: str, words: list[str]) -> Statement:
-        """Rule 2."""
-        if opcode == "mad":
-            return replace(one, mnemonic="fma.rn.ftz.f32" if words == ["f32"] else one.mnemonic)
-        integers = opcode in ("cvt", "slct") and words[-1][0] in "bsu"  # their integer has nothing to flush
-        if opcode not in _FLUSHING or "ftz" in words or integers:
-            return one
-        first = next(i for i, word in enumerate(words) if word in _TYPES or word in _BEHIND_FTZ)
-        return replace(one, mnemonic=".".join((opcode, *words[:first], "ftz", *words[first:])))
+        return [_flushed(one)] if self._flushing and "f32" in one.words.qualifiers else [one]
 
 
-_TYPES = frozenset(("f32", "f64", "f16", "pred", *(f"{sign}{bits}" for sign in "bsu" for bits in (8, 16, 32, 64))))
-_BEHIND_FTZ = frozenset(("sat",))
+def _flushed(one: Statement) -> Statement:
+    """Rule 2."""
+    opcode, words = one.opcode, one.words.qualifiers
+    if opcode == "mad":
+        return replace(one, mnemonic="fma.rn.ftz.f32") if words == ("f32",) else one
+    integers = opcode in ("cvt", "slct") and words[-1] in _INTEGERS  # their integer has nothing to flush
+    if opcode not in _FLUSHING or "ftz" in words or integers:
+        return one
+    first = next(i for i, word in enumerate(words) if word in TYPE_WORDS or word == "sat")
+    return replace(one, mnemonic=str(Mnemonic(opcode, (*words[:first], "ftz", *words[first:]))))

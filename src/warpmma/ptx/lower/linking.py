@@ -33,30 +33,15 @@ MOST_LOCAL = 512 << 10
 
 @dataclass(frozen=True)
 class Linked:
-    """An entry, ready to be launched on a device.
-
-    Attributes
-    ----------
-    program : Program
-    parameters : int
-        Bytes of the parameters.
-    shared : SharedVariables
-    reach : Reach
-    problems : tuple of PtxError
-        Lines that are not simulated.
-    conditional : tuple of PtxError
-        Lines that are refused at run time if their operands ask for something that is not simulated.
-    undecided : tuple of Site
-        Sums for which it is unknown whether ptxas fuses them, and with which product.
-    """
+    """An entry, ready to be launched on a device."""
 
     program: Program
-    parameters: int
+    parameters: int  # bytes
     shared: SharedVariables
     reach: Reach
-    problems: tuple[PtxError, ...]
-    conditional: tuple[PtxError, ...] = ()
-    undecided: tuple[Site, ...] = ()
+    problems: tuple[PtxError, ...]  # lines that are not simulated
+    conditional: tuple[PtxError, ...] = ()  # lines that are refused at run time for some operands
+    undecided: tuple[Site, ...] = ()  # sums that ptxas may fuse with one product, with another or not at all
 
     @cached_property
     def cooperates(self) -> bool:
@@ -71,19 +56,7 @@ class Linked:
 
 
 def link(module: Module, entry: str, memory: ModuleMemory, target: str, *, contract: bool = True) -> Linked:
-    """Lower an entry and what it can reach.
-
-    Parameters
-    ----------
-    module : Module
-    entry : str
-    memory : ModuleMemory
-        Variables of the module on a device.
-    target : str
-        Of the device.
-    contract : bool
-        Whether multiplications and additions are fused where ptxas fuses them.
-    """
+    """Lower an entry and what it can reach for a device; `contract` says whether to fuse where ptxas fuses."""
     found = reach(module, entry)
     memory.place(found.functions)
     shared, slots, addresses = SharedVariables.of(module, found), Slots(), function_addresses(module)

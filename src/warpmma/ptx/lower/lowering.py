@@ -20,20 +20,20 @@ The rules:
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import cast
 
 from ..._text import counted
 from ...errors import PtxError, WarpmmaError
 from ...isa import PtxInstruction
 from ...machine import Alternative, Branch, BranchTable, Call, Constant, Guard, InstructionStep, Return, Site
-from ...operations import ClusterAddress, Operation, divided_factors, packing, row, unpacking
+from ...operations import Access, ClusterAddress, Operation, divided_factors, packing, row, unpacking
 from ..contraction import ALTERNATIVE, FACTORS
 from ..flow import ENDS, BasicBlock, Register, cut, placed, uses
-from ..storage import FrameLayout, Slots, register_class
-from ..text import Function, Immediate, Module, Place, RegisterRange, Statement, Symbol, Variable, VectorOf
+from ..storage import FrameLayout, Slots
+from ..text import Function, Immediate, Module, Place, Statement, Symbol, Variable, VectorOf, bytes_of
 from .binding import bind
 from .calls import CallLowering
 from .entry_parameters import EntryParameters
@@ -42,50 +42,25 @@ from .resolving import Places, Resolver
 
 AnyStep = InstructionStep | Branch | BranchTable | Call | Return | Alternative
 
-UNGUARDED = re.compile(r"testp\..*|v(add|sub)4\.u32\.u32\.u32\.add")
-"""Mnemonics whose guards do nothing (rule 5)."""
+UNGUARDED = frozenset(("testp", "vadd4.u32.u32.u32.add", "vsub4.u32.u32.u32.add"))
+"""Opcodes and mnemonics whose guards do nothing (rule 5)."""
 
 
 @dataclass
 class Body:
-    """What a function became.
-
-    Attributes
-    ----------
-    steps : list
-        Branches lead to places counted from the function's first.
-    frame : FrameLayout
-    problems : list of PtxError
-        What is not simulated, by line.
-    conditional : list of PtxError
-        What is refused when it is executed, if its operands say what is not simulated.
-    """
+    """The steps of a function; branches lead to places counted from its first."""
 
     frame: FrameLayout
     steps: list[AnyStep] = field(default_factory=list)
-    problems: list[PtxError] = field(default_factory=list)
-    conditional: list[PtxError] = field(default_factory=list)
+    problems: list[PtxError] = field(default_factory=list)  # lines that are not simulated
+    conditional: list[PtxError] = field(default_factory=list)  # lines that are refused at run time for some operands
 
 
 def lower(module: Module, function: Function, slots: Slots, places: Places, target: str, start: int = 0) -> Body:
-    """Return the steps of a function.
+    """Return the steps of a function for a device's target; its registers are added to the program's slots.
 
-    Parameters
-    ----------
-    module : Module
-    function : Function
-    slots : Slots
-        Of the program; the registers of the function are added.
-    places : Places
-    target : str
-        Of the device.
-    start : int
-        Bytes of the frame that other variables take.
-
-    Raises
-    ------
-    PtxError
-        A branch whose target is not a label. Lines that are not simulated are in the result.
+    `start` is the size of the frame that other variables take. Lines that are not simulated are in the result; a branch
+    to what is not a label raises `PtxError`.
     """
     return _Lowering(module, function, places, target, slots, FrameLayout(function, start)).run()
 
@@ -139,7 +114,7 @@ class _Lowering:
         after = None if block.next is None else to[block.next]
         if branch is None:
             last = block.statements[-1] if block.statements else None
-            if after is None and not (last is not None and last.guard is None and _opcode(last) in ENDS):
+            if after is None and not (last is not None and last.guard is None and last.opcode in ENDS):
                 self._body.steps.append(Return(site=self._site(last, "ret")))
             elif after is not None and after != following:
                 self._jump(self._site(last, "bra"), None, after)
@@ -149,17 +124,17 @@ class _Lowering:
         except PtxError as error:
             self._body.problems.append(error)
         guard, site = self._guard(branch), self._site(branch)
-        if _opcode(branch) == "brx":
+        if branch.opcode == "brx":
             index = self._names.register(branch.operands[0], branch)
             if index is None:
-                self._body.problems.append(self._names.fail(branch, "the index is no register"))
+                self._body.problems.append(self._names.fail(branch, "the index is not a register"))
                 return
             self._leads.append((len(self._body.steps), tuple(to[x] for x in block.targets)))
             self._body.steps.append(BranchTable(site=site, index=index, to=(), guard=guard))
             if after is not None and after != following:
                 self._jump(site, None, after)
             return
-        self._branch(site, guard, to[block.targets[0]], after, following, ".uni" in branch.mnemonic)
+        self._branch(site, guard, to[block.targets[0]], after, following, branch.words.uniform)
 
     def _branch(
         self, site: Site, guard: Guard | None, there: int, after: int | None, following: int | None, uniform: bool
@@ -183,14 +158,13 @@ class _Lowering:
 
     def _check_flow(self, statement: Statement) -> None:
         """Refuse qualifiers of a branch, call or return, except `.uni`."""
-        opcode = "brx.idx" if _opcode(statement) == "brx" else _opcode(statement)
-        if statement.mnemonic not in (opcode, f"{opcode}.uni"):
-            raise self._names.fail(statement, f"expected {opcode} or {opcode}.uni")
+        name = "brx.idx" if statement.opcode == "brx" else statement.opcode
+        if statement.mnemonic not in (name, f"{name}.uni"):
+            raise self._names.fail(statement, f"expected {name} or {name}.uni")
 
     def _statement(self, statement: Statement) -> Sequence[AnyStep]:
         """Return the steps of a statement other than a branch."""
-        opcode, guard = _opcode(statement), self._guard(statement)
-        site = self._site(statement)
+        opcode, guard, site = statement.opcode, self._guard(statement), self._site(statement)
         if opcode == "call":
             self._check_flow(statement)
             return self._calls.call(statement, site, guard)
@@ -198,44 +172,50 @@ class _Lowering:
             if statement.operands:
                 raise self._names.fail(statement, f"got {counted(len(statement.operands), 'operand')}; expected none")
             self._check_flow(statement)
-            back = Return(site=site, guard=guard, uniform=".uni" in statement.mnemonic)
+            back = Return(site=site, guard=guard, uniform=statement.words.uniform)
             return [*self._calls.returned(statement, site, guard), back]
-        if statement.mnemonic == "mov.b128" and len(statement.operands) == 2:
-            halves = zip(*(self._names.items(x) for x in statement.operands), strict=False)
-            return [self._step(replace(statement, mnemonic="mov.b64", operands=x), site, guard) for x in halves]
-        if opcode == "mov" and len(statement.operands) == 2:
-            self._check_move(statement)
-            statement = self._without_undefined(statement)
-            moves = self._vector_moves(statement, site, guard)
-            if moves:
-                return moves
         if opcode == ALTERNATIVE:
             return [self._alternative(statement, site, guard)]
-        name = statement.mnemonic
-        if opcode in ("ld", "st") and any(word.partition("::")[0] == "param" for word in name.split(".")):
-            self._check_direction(statement, opcode)
-            constants = self._parameters.load(self._names, statement) if opcode == "ld" else None
-            if constants is not None:
-                self._step(statement, site, guard)  # which checks the mnemonic and the operands
-                return [
-                    InstructionStep(site=site, row=row(f"mov.{x.kind}"), operands=(x,), results=(slot,), guard=guard)
-                    for x, slot in constants
-                ]
-            name = self._in_frame(statement, name)
-        return [self._step(replace(statement, mnemonic=name) if name != statement.mnemonic else statement, site, guard)]
+        if opcode == "mov" and len(statement.operands) == 2:
+            return self._move(statement, site, guard)
+        step = self._step(statement, site, guard)
+        if isinstance(step.row, Access) and step.row.space == "param":
+            return self._parameter_access(statement, step, step.row)
+        return [step]
 
-    def _check_move(self, statement: Statement) -> None:
-        """Refuse a `mov` between vectors that does not say `.v2` or `.v4` as they are, and all else that says so."""
-        said = [word for word in statement.mnemonic.split(".") if word in ("v2", "v4")]
-        plain = ".".join(word for word in statement.mnemonic.split(".") if word not in said)
-        found = self._row(replace(statement, mnemonic=plain, operands=()))
-        bits = found.inputs[0][1:] if isinstance(found, Operation) else ""
+    def _move(self, statement: Statement, site: Site, guard: Guard | None) -> Sequence[AnyStep]:
+        """Return the steps of a `mov`: several if it is of 128 bits or copies a vector."""
+        if statement.words.qualifiers == ("b128",):
+            halves = zip(*map(self._names.items, statement.operands), strict=False)
+            return [self._step(replace(statement, mnemonic="mov.b64", operands=x), site, guard) for x in halves]
+        plain = self._checked_move(statement)
+        statement = self._without_undefined(statement)
+        given = [self._names.items(x) for x in statement.operands]
+        if len(given[0]) == len(given[1]) > 1:  # elements at once: each is read before any is written
+            kind = plain.inputs[0]
+            kept = [Symbol(f"moved {kind} {i}") for i in range(len(given[0]))]
+            for x in kept:
+                self._names.slot(x.name, kind)
+            pairs = [*zip(kept, given[1], strict=True), *zip(given[0], kept, strict=True)]
+            wanted = (pair for pair in pairs if not (isinstance(pair[0], Symbol) and pair[0].name == "_"))
+            return [self._step(replace(statement, operands=pair), site, guard, plain) for pair in wanted]
+        both = zip(statement.operands, given, strict=True)
+        operands = tuple(VectorOf(tuple(items)) if len(items) > 1 else x for x, items in both)
+        return [self._step(replace(statement, operands=operands), site, guard)]
+
+    def _checked_move(self, statement: Statement) -> Operation:
+        """Return the `mov` of one element; refuse `.v2` and `.v4` unless they state the size of two vectors."""
+        words = statement.words
+        said = [x for x in words.qualifiers if x in ("v2", "v4")]
+        plain = words._replace(qualifiers=tuple(x for x in words.qualifiers if x not in said))
+        found = cast(Operation, self._row(replace(statement, mnemonic=str(plain), operands=())))
         counts = [len(self._names.items(x)) for x in statement.operands if self._names.is_vector(x)]
-        if len(counts) < 2 and not said:
-            return
-        if len(said) != 1 or counts != [int(said[0][1:])] * 2 or not bits.isdigit() or int(bits) * counts[0] > 128:
-            expected = "mov.v2 or mov.v4 of two vectors, of 128 bits at most, or mov of one vector and one register"
-            raise self._names.fail(statement, f"got vectors of {counts} registers; expected {expected}")
+        if len(counts) == 2 or said:
+            fits = found.inputs != ("pred",) and sum(counts) * bytes_of(found.types[0]) <= 32
+            if len(said) != 1 or counts != [int(said[0][1:])] * 2 or not fits:
+                expected = "mov.v2 or mov.v4 of two vectors, of 128 bits at most, or mov of one vector and one register"
+                raise self._names.fail(statement, f"got vectors of {counts} registers; expected {expected}")
+        return found
 
     def _without_undefined(self, statement: Statement) -> Statement:
         """Return a packing `mov` with 0 for registers that are never written, if others are written (rule 7)."""
@@ -258,56 +238,33 @@ class _Lowering:
     def _is_register(self, x: Symbol, statement: Statement) -> bool:
         return self._names.register(x, statement) is not None
 
-    def _vector_moves(self, statement: Statement, site: Site, guard: Guard | None) -> Sequence[AnyStep]:
-        """Return steps of a `mov` from, or to, registers that are vectors; nothing for others."""
-        given, type_ = [self._names.items(x) for x in statement.operands], statement.mnemonic.rpartition(".")[2]
-        counts = [len(items) for items in given]
-        if counts[0] == counts[1] > 1:  # elements at once: each is read before any is written
-            kind = register_class(type_)
-            if kind is None:
-                return []
-            kept = [Symbol(f"moved {kind} {i}") for i in range(counts[0])]
-            for x in kept:
-                self._names.slot(x.name, kind)
-            pairs = [*zip(kept, given[1], strict=True), *zip(given[0], kept, strict=True)]
-            wanted = (pair for pair in pairs if not (isinstance(pair[0], Symbol) and pair[0].name == "_"))
-            moves = (replace(statement, mnemonic=f"mov.{type_}", operands=pair) for pair in wanted)
-            return [self._step(move, site, guard) for move in moves]
-        vector = any(isinstance(x, Symbol) and n > 1 for x, n in zip(statement.operands, counts, strict=True))
-        if not vector:
-            return []
-        operands = tuple(VectorOf(tuple(items)) if len(items) > 1 else items[0] for items in given)
-        return [self._step(replace(statement, operands=operands), site, guard)]
+    def _parameter_access(self, statement: Statement, step: InstructionStep, access: Access) -> Sequence[AnyStep]:
+        """Return the steps of a load or store of `.param` (rule 2)."""
+        place = next(x for x in statement.operands if isinstance(x, Place))
+        found = None if place.base is None else self._names.declared.find(place.base)
+        if isinstance(found, Variable):
+            self._check_direction(statement, access, found, place.base in self._calls.results)
+        constants = self._parameters.load(self._names, statement, place, step) if access.direction == "load" else None
+        if constants is not None:
+            return [replace(step, row=row(f"mov.{x.kind}"), operands=(x,), results=(slot,)) for x, slot in constants]
+        if self._function.kind == "func" or isinstance(found, Variable):
+            return [replace(step, row=replace(access, space="local"))]
+        return [step]
 
-    def _check_direction(self, statement: Statement, opcode: str) -> None:
-        """Refuse what no text of a compiler does: to read what is given away, and to write what is received."""
-        place = next((x for x in statement.operands if isinstance(x, Place)), None)
-        base = None if place is None else place.base
-        found = None if base is None else self._names.declared.find(base)
-        if base is None or not isinstance(found, Variable):
-            return
-        if opcode == "st" and found in self._function.parameters:
-            raise self._names.fail(
-                statement, f"{base.name} is a parameter of {self._function.name}, which is read alone"
-            )
-        if opcode == "ld" and found in self._function.results:
-            raise self._names.fail(
-                statement, f"{base.name} is a result of {self._function.name}, which is written alone"
-            )
-        if opcode == "ld" and found not in self._function.parameters and base not in self._calls.results:
-            raise self._names.fail(statement, f"{base.name} is a .param that no call gives as a result")
+    def _check_direction(self, statement: Statement, access: Access, found: Variable, given: bool) -> None:
+        """Refuse what no compiler emits: a read of what is given away, a write of what is received."""
+        load, function = access.direction == "load", self._function
+        if not load and found in function.parameters:
+            raise self._names.fail(statement, f"{found.name} is a parameter of {function.name}, which is read alone")
+        if load and found in function.results:
+            raise self._names.fail(statement, f"{found.name} is a result of {function.name}, which is written alone")
+        if load and found not in function.parameters and not given:
+            raise self._names.fail(statement, f"{found.name} is a .param that no call gives as a result")
 
-    def _in_frame(self, statement: Statement, name: str) -> str:
-        """Return the mnemonic by which parameters are accessed that lie in a frame (rule 2)."""
-        places = [x for x in statement.operands if isinstance(x, Place)]
-        base = places[0].base if places else None
-        found = None if base is None else self._names.declared.find(base)
-        if self._function.kind == "func" or (found is not None and not isinstance(found, RegisterRange)):
-            return ".".join("local" if w.partition("::")[0] == "param" else w for w in name.split("."))
-        return name
-
-    def _step(self, statement: Statement, site: Site, guard: Guard | None) -> InstructionStep:
-        found = self._row(statement)
+    def _step(
+        self, statement: Statement, site: Site, guard: Guard | None, found: PtxInstruction | None = None
+    ) -> InstructionStep:
+        found = found or self._row(statement)
         bound = bind(self._names, statement, found)
         if isinstance(found, ClusterAddress) and bound.operands[1] != Constant(0, "b32"):
             text = "ranks other than 0 are refused when they are executed: a cluster has one block here"
@@ -329,7 +286,7 @@ class _Lowering:
         pairs = [tuple(self._names.register(x, statement) for x in self._names.items(other)) for other in others]
         return Alternative(
             site=site, line=statement.position.line, column=statement.position.column, guard=guard,
-            type=statement.mnemonic.rpartition(".")[2], result=self._names.register(result, statement),  # type: ignore[arg-type]
+            type=statement.words.type, result=self._names.register(result, statement),  # type: ignore[arg-type]
             others=tuple(pairs),  # type: ignore[arg-type]
         )  # fmt: skip
 
@@ -338,8 +295,8 @@ class _Lowering:
             return None
         slot = self._names.register(statement.guard, statement)
         if slot is None or self._names.kind(slot) != "pred":
-            raise self._names.fail(statement, f"its guard {statement.guard.name} is no predicate")
-        return None if UNGUARDED.fullmatch(statement.mnemonic) else Guard(slot, statement.negated)
+            raise self._names.fail(statement, f"its guard {statement.guard.name} is not a predicate")
+        return None if UNGUARDED & {statement.opcode, statement.mnemonic} else Guard(slot, statement.negated)
 
     def _site(self, statement: Statement | None, mnemonic: str = "") -> Site:
         if statement is None:
@@ -360,17 +317,13 @@ def site_of(module: Module, statement: Statement, mnemonic: str = "") -> Site:
     return Site(own.file, own.line, mnemonic, text=text, column=column)
 
 
-def _opcode(statement: Statement) -> str:
-    return statement.mnemonic.partition(".")[0]
-
-
 def _row(statement: Statement, target: str) -> PtxInstruction:
     """Return the row of a statement; a `mov` of vectors has one by its types."""
-    name, _, asked = statement.mnemonic.partition(" ")
-    if asked == FACTORS:
-        return divided_factors(name)
-    if _opcode(statement) == "mov":
+    words = statement.words
+    if words.part == FACTORS:
+        return divided_factors(str(words._replace(part="")))
+    if words.opcode == "mov":
         for i, x in enumerate(statement.operands):
             if isinstance(x, VectorOf):
-                return (packing if i else unpacking)(name.rpartition(".")[2], len(x.items))
-    return row(name, target)
+                return (packing if i else unpacking)(words.type, len(x.items))
+    return row(statement.mnemonic, target)

@@ -9,8 +9,8 @@ The rules:
    in ptxas, f32 and f64 accept floats, integers accept integers, bits accept integers and floats of their width, and
    other float types do not accept numbers.
 3. The name of a variable is its address, in its state space; that of a function, its address. In the brackets of an
-   instruction without a state space it is the generic address. It may be used without brackets if the signature allows
-   it.
+   instruction without a state space it is the generic address, and ptxas refuses constants and parameters there. It may
+   be used without brackets if the signature allows it.
 4. A register plus a number, outside of brackets, is an operand that ptxas accepts, and PTX does not define: their sum
    in the register's width. It is accepted for an integer, or bits, of that width, not for a float or predicate.
 5. A special register is read by `mov`, and by `cvt` between integers; `WARP_SZ` is 32. A
@@ -83,16 +83,7 @@ def _converted(x: Immediate, bits: int) -> int:
 
 
 class Resolver:
-    """Resolver of the statements of one function.
-
-    Parameters
-    ----------
-    module : Module
-    function : Function
-    slots : Slots
-        Of the program.
-    places : Places
-    """
+    """Resolver of the statements of one function."""
 
     def __init__(self, module: Module, function: Function, slots: Slots, places: Places) -> None:
         self._module, self._function, self._slots, self._places = module, function, slots, places
@@ -130,11 +121,8 @@ class Resolver:
         if not isinstance(x, Element) and count > 1:
             what = "128 bits" if found.type == "b128" else f"a vector of {count}"
             raise self.fail(statement, f"{symbol.name} is {what}; expected one register")
-        kind = register_class("b64" if found.type == "b128" else found.type)
-        if kind is None:
-            raise self.fail(statement, f"registers of {found.type}, as {symbol.name}, are not simulated")
         suffix = f".{'xyzw'[index]}" if isinstance(x, Element) else ""
-        self._made[key] = Slot(self._slots.new(kind, symbol.name + suffix))
+        self._made[key] = Slot(self._slots.new(register_class(found.type), symbol.name + suffix))
         return self._made[key]
 
     def kind(self, slot: Slot) -> RegisterType:
@@ -201,7 +189,7 @@ class Resolver:
         if isinstance(x, Symbol) and x.name == "WARP_SZ":
             return Constant(LANES, kind)
         if isinstance(x, VectorOf):
-            raise self.fail(statement, f"{written(x)} is a vector, and one register stands there")
+            raise self.fail(statement, f"{written(x)} is a vector; expected one register")
         if isinstance(x, Symbol) and x.name == "_":
             raise self.fail(statement, "_ cannot be read")
         if isinstance(x, Place) and x.form == "address":
@@ -217,7 +205,7 @@ class Resolver:
     def _sum(self, x: Place, slot: Slot, kind: RegisterType, type_: str, statement: Statement) -> StepOperand:
         """Return a register plus a number (rule 4)."""
         if kind in ("pred", "imm") or type_[0] not in "bsu":
-            raise self.fail(statement, f"{written(x)} is a sum, and no integer or bits stand there")
+            raise self.fail(statement, f"{written(x)} is a sum; expected a register of {type_}")
         self._check(x, self.kind(slot), kind, statement, wider=False)
         return Sum(slot, x.offset) if x.offset else slot
 
@@ -280,10 +268,12 @@ class Resolver:
                     raise self.fail(statement, f"{x.base.name} has 32 bits; generic and global addresses have 64")
                 return Sum(slot, x.offset) if x.offset else slot
             space = self.space(x)
-            if space != spec.space and {space, spec.space} <= _APART:
-                raise self.fail(statement, f"{x.base.name} lies in .{space}; expected an address in .{spec.space}")
+            generic = spec.space == "generic"
+            if space in ("const", "param") if generic else space != spec.space and {space, spec.space} <= _APART:
+                expected = ".global, .shared or .local" if generic else f".{spec.space}"
+                raise self.fail(statement, f"{x.base.name} lies in .{space}; expected an address in {expected}")
             return self._in_window(self._address_of(x, "b64", statement), space, spec)
-        raise self.fail(statement, f"{written(x)} is no address; expected [register+bytes] or [variable+bytes]")
+        raise self.fail(statement, f"{written(x)} is not an address; expected [register+bytes] or [variable+bytes]")
 
     def _in_window(self, address: StepOperand, space: str | None, spec: OperandSpec) -> StepOperand:
         """Make the address of a variable generic where the instruction names no space (rule 3)."""
@@ -296,10 +286,10 @@ class Resolver:
         """Return the address of a variable or a function, plus bytes (rule 3)."""
         symbol, offset = (x.base, x.offset) if isinstance(x, Place) else (x, 0)
         if not isinstance(symbol, Symbol):
-            raise self.fail(statement, f"{written(x)} is no operand that can be read")
+            raise self.fail(statement, f"{written(x)} cannot be read")
         found = self.declared.find(symbol)
         if kind not in ("b32", "b64"):
-            raise self.fail(statement, f"{symbol.name} is no register of {kind}")
+            raise self.fail(statement, f"{symbol.name} is an address; expected a register of {kind}")
         if isinstance(found, Variable) and (symbol.name, symbol.scope) in self.frame:
             return Frame(self.frame[symbol.name, symbol.scope] + offset, kind)
         key = ("", -1, symbol.name) if found is None else (self._function.name, symbol.scope, symbol.name)

@@ -4,37 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from ..flow import symbols_of
+from ..flow import components, symbols_of
 from ..text import AddressOf, Function, Module, Statement, Symbol
 from .slots import Declared
 
 
 @dataclass
 class Reach:
-    """What an entry can reach.
-
-    Attributes
-    ----------
-    functions : list of str
-        With a body, the entry first.
-    variables : list of str
-        Of the module.
-    missing : list of str
-        Functions that are called and have no body.
-    taken : set of str
-        Functions whose address is used.
-    calls : dict of str to set of str
-        Of each function, those that it calls by name.
-    indirect : set of str
-        Functions that call through a register.
-    """
+    """The functions with a body that an entry can reach, itself first, and the variables of the module."""
 
     functions: list[str] = field(default_factory=list)
     variables: list[str] = field(default_factory=list)
-    missing: list[str] = field(default_factory=list)
-    taken: set[str] = field(default_factory=set)
-    calls: dict[str, set[str]] = field(default_factory=dict)
-    indirect: set[str] = field(default_factory=set)
+    taken: set[str] = field(default_factory=set)  # functions whose address is used
+    calls: dict[str, set[str]] = field(default_factory=dict)  # of each function, those that it calls by name
+    indirect: set[str] = field(default_factory=set)  # functions that call through a register
 
     @property
     def recursive(self) -> set[str]:
@@ -65,7 +48,6 @@ def reach(module: Module, entry: str) -> Reach:
             continue
         function = module.functions[name]
         if not function.defined:
-            found.missing.append(name)
             continue
         found.functions.append(name)
         called, used, indirect = _used(function)
@@ -101,46 +83,15 @@ def _used(function: Function) -> tuple[set[str], set[str], bool]:
 
 def callee(statement: Statement) -> Symbol | None:
     """Return the callee of a `call`; None for other statements."""
-    if statement.mnemonic.partition(".")[0] != "call":
+    if statement.opcode != "call":
         return None
     return next((x for x in statement.operands if isinstance(x, Symbol)), None)
 
 
 def _in_cycles(graph: dict[str, set[str]]) -> set[str]:
-    """Find functions on a cycle: strongly connected components, by Tarjan's algorithm without recursion."""
-    number: dict[str, int] = {}
-    lowest: dict[str, int] = {}
-    stack: list[str] = []
-    found: set[str] = set()
-    for root in graph:
-        if root in number:
-            continue
-        work = [(root, iter(sorted(graph[root])))]
-        number[root] = lowest[root] = len(number)
-        stack.append(root)
-        while work:
-            name, others = work[-1]
-            other = next(others, None)
-            if other is None:
-                work.pop()
-                if work:
-                    lowest[work[-1][0]] = min(lowest[work[-1][0]], lowest[name])
-                if lowest[name] == number[name]:
-                    found |= _component(stack, name, graph, number)
-            elif other in graph and other not in number:
-                number[other] = lowest[other] = len(number)
-                stack.append(other)
-                work.append((other, iter(sorted(graph[other]))))
-            elif other in graph and number[other] >= 0:
-                lowest[name] = min(lowest[name], number[other])
-    return found
-
-
-def _component(stack: list[str], first: str, graph: dict[str, set[str]], number: dict[str, int]) -> set[str]:
-    """Take a component off the stack; one of its own is on a cycle if it leads to itself."""
-    members: set[str] = set()
-    while first not in members:
-        members.add(stack.pop())
-    alone = len(members) == 1 and first not in graph[first]
-    number.update(dict.fromkeys(members, -1))  # done: what leads here later is on no cycle with it
-    return set() if alone else members
+    """Find functions on a cycle: strongly connected components, and functions that call themselves."""
+    names = sorted(graph)
+    number = {name: i for i, name in enumerate(names)}
+    edges = [[number[x] for x in graph[name] if x in number] for name in names]
+    parts = components(edges, range(len(names)))
+    return {names[i] for part in parts for i in part if len(part) > 1 or i in edges[i]}

@@ -6,32 +6,22 @@ from collections.abc import Iterator
 from typing import cast
 
 from ...operations import RegisterType
-from ..text import Declaration, Function, Symbol, Variable, declared
+from ..text import Declaration, Function, Symbol, Variable, bytes_of, declared
 
 
-def register_class(type_: str) -> RegisterType | None:
-    """Class of registers of a declared type, which is its width alone; None for widths that no register here has.
+def register_class(type_: str) -> RegisterType:
+    """Class of the registers of a declared type, which is its width alone; 128 bits are two registers of 64.
 
     Examples
     --------
     >>> register_class("f16x2"), register_class("u8"), register_class("pred"), register_class("b128")
-    ('b32', 'b16', 'pred', None)
+    ('b32', 'b16', 'pred', 'b64')
     """
-    if type_ == "pred":
-        return "pred"
-    size, _, count = type_.lstrip("bfsu").partition("x")
-    bits = max(int(size) * int(count or 1), 16)
-    return cast(RegisterType, f"b{bits}") if bits in (16, 32, 64) else None
+    return "pred" if type_ == "pred" else cast(RegisterType, f"b{8 * min(max(bytes_of(type_), 2), 8)}")
 
 
 class Slots:
-    """Slots of a program, by number.
-
-    Attributes
-    ----------
-    kinds : list of RegisterType
-    names : list of str
-    """
+    """Slots of a program, by number."""
 
     def __init__(self) -> None:
         self.kinds: list[RegisterType] = []
@@ -45,12 +35,7 @@ class Slots:
 
 
 class Declared:
-    """What the scopes of a function declare, by name.
-
-    Parameters
-    ----------
-    function : Function
-    """
+    """What the scopes of a function declare, by name."""
 
     def __init__(self, function: Function) -> None:
         self._function = function

@@ -48,23 +48,9 @@ def size_of(x: Declaration) -> int:
 
 
 class FrameLayout:
-    """The frame of a function.
+    """The frame of a function: variables by name and scope, and places of parameters and results.
 
-    Parameters
-    ----------
-    function : Function
-    start : int
-        Bytes of an entry's frame that other variables take.
-
-    Attributes
-    ----------
-    offsets : dict of (str, int) to int
-        Of variables, by name and scope.
-    sizes : dict of (str, int) to int
-    parameters, results : tuple of (int, int)
-        Offset and bytes of each, of a `.func`.
-    size : int
-        Bytes.
+    `start` is the size of what precedes them in an entry's frame.
     """
 
     def __init__(self, function: Function, start: int = 0) -> None:
@@ -127,14 +113,7 @@ def keyed(module: Module, functions: Iterable[str], spaces: Sequence[str]) -> li
 
 
 class ModuleMemory:
-    """Variables of a module on a device (rule 1).
-
-    Parameters
-    ----------
-    module : Module
-    device : Device or None
-        None where nothing is to run: then all addresses are 0.
-    """
+    """Variables of a module on a device (rule 1); without a device nothing runs, and all addresses are 0."""
 
     def __init__(self, module: Module, device: Device | None) -> None:
         self._module, self._device = module, device
@@ -207,25 +186,12 @@ class ModuleMemory:
 
 @dataclass(frozen=True)
 class SharedVariables:
-    """Shared memory of an entry (rule 2).
-
-    Attributes
-    ----------
-    addresses : mapping of Key to int
-    variables : tuple of (str, range)
-        Static ones, in the order of their addresses.
-    static : int
-        Bytes that they have as ptxas packs them.
-    dynamic : int
-        Where dynamic shared memory begins.
-    has_dynamic : bool
-        Whether the entry has a variable there.
-    """
+    """Shared memory of an entry (rule 2)."""
 
     addresses: Mapping[Key, int]
-    variables: tuple[tuple[str, range], ...]
-    static: int
-    dynamic: int
+    variables: tuple[tuple[str, range], ...]  # static ones, in the order of their addresses
+    static: int  # bytes that they have as ptxas packs them
+    dynamic: int  # where dynamic shared memory begins
     has_dynamic: bool
 
     def placed(self, dynamic: int) -> list[tuple[str, range]]:
@@ -271,13 +237,7 @@ def local_variables(module: Module, found: Reach) -> tuple[dict[Key, int], int]:
 class EntryPlaces:
     """Addresses of everything that an entry can reach.
 
-    Parameters
-    ----------
-    memory : ModuleMemory
-    shared : SharedVariables
-    functions : mapping of str to int
-    parameters, local : mapping of Key to int
-        Offsets of the entry's, which lie at the beginning of the space .param, and of the module's `.local` variables.
+    Its parameters are at the beginning of the space .param, the module's `.local` variables at that of its frame.
     """
 
     def __init__(

@@ -11,6 +11,7 @@ from .syntax import (
     Function,
     Immediate,
     Label,
+    Mnemonic,
     Module,
     Negation,
     Operand,
@@ -23,4 +24,5 @@ from .syntax import (
     Variable,
     VectorOf,
     bytes_of,
+    words_of,
 )

@@ -30,6 +30,7 @@ from .syntax import (
     Symbol,
     Variable,
     VectorOf,
+    words_of,
 )
 from .tokens import Cursor, Text, Token
 
@@ -43,20 +44,7 @@ DEEPEST_INLINED = 64
 def body(
     source: Text, offset: int, function: Function, files: Mapping[int, str], outside: Mapping[str, Variable]
 ) -> Function:
-    """Read a body.
-
-    Parameters
-    ----------
-    source : Text
-    offset : int
-        Just behind `{`.
-    function : Function
-        What its head says.
-    files : mapping of int to str
-        What `.file` says.
-    outside : mapping of str to Variable
-        What the module declares.
-    """
+    """Read the body of a function at an offset just behind `{`, with what `.file` says and the module declares."""
     return _Body(Cursor(source, offset), function, files, Names(outside)).read()
 
 
@@ -189,7 +177,7 @@ class _Body:
         items: tuple[Operand, ...] = ()
         paired = False
         if cursor.token != ";":
-            items, paired = read_operands(cursor, self.names, call=mnemonic.partition(".")[0] == "call")
+            items, paired = read_operands(cursor, self.names, call=words_of(mnemonic).opcode == "call")
             if cursor.token != ";":
                 cursor.expected("',' or ';'")
         cursor.advance()

@@ -48,20 +48,9 @@ Element = int | AddressOf
 
 
 def read_values(cursor: Cursor, type: str, dimensions: Sequence[int], vector: int) -> tuple[list[Element], int]:
-    """Read what follows `=`.
+    """Read what follows `=`, of dimensions that are 0 where `[]` is written.
 
-    Parameters
-    ----------
-    cursor : Cursor
-    type : str
-    dimensions : sequence of int
-        0 where `[]` is written.
-    vector : int
-
-    Returns
-    -------
-    (list of int or AddressOf, int)
-        Elements, and how many the outermost braces hold.
+    Return the elements, and how many the outermost braces hold.
     """
     shape = [*dimensions, *([vector] if vector > 1 else [])]
     values: list[Element] = []

@@ -265,7 +265,7 @@ class _Reader:
         start = cursor.start
         meant = self.heads.get(cursor.name("a function"))
         if meant is None:
-            cursor.fail("an alias means a function that stands before it", start)
+            cursor.fail("an alias names a function declared before it", start)
         cursor.take(";")
         self.heads[name] = meant
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from ..._records import Shown
 from ...errors import PtxError, printable
@@ -286,6 +286,40 @@ class Label:
     pragmas: tuple[str, ...] = ()
 
 
+class Mnemonic(NamedTuple):
+    """The words of a mnemonic, for code that rewrites statements before their instruction is known."""
+
+    opcode: str
+    qualifiers: tuple[str, ...] = ()  # in the order of the text; the last one is usually a type
+    part: str = ""  # what follows a blank, which no text has: `contraction.FACTORS`
+
+    def __str__(self) -> str:
+        return ".".join((self.opcode, *self.qualifiers)) + f" {self.part}" * bool(self.part)
+
+    @property
+    def type(self) -> str:
+        """The last qualifier, or ""."""
+        return self.qualifiers[-1] if self.qualifiers else ""
+
+    @property
+    def modifiers(self) -> tuple[str, ...]:
+        """The qualifiers before the type."""
+        return self.qualifiers[:-1]
+
+    @property
+    def uniform(self) -> bool:
+        """Whether a branch, call or return states that all lanes take it."""
+        return "uni" in self.qualifiers
+
+
+@lru_cache(maxsize=1 << 12)
+def words_of(text: str) -> Mnemonic:
+    """Split a mnemonic into its words."""
+    name, _, part = text.partition(" ")
+    opcode, *qualifiers = name.split(".")
+    return Mnemonic(opcode, tuple(qualifiers), part)
+
+
 @dataclass(frozen=True, slots=True)
 class Statement:
     """An instruction.
@@ -318,6 +352,16 @@ class Statement:
     position: Position = Position(0, 0)
     loc: LineOf | None = None
     beside: str = ""
+
+    @property
+    def words(self) -> Mnemonic:
+        """The words of its mnemonic."""
+        return words_of(self.mnemonic)
+
+    @property
+    def opcode(self) -> str:
+        """The first word of its mnemonic."""
+        return words_of(self.mnemonic).opcode
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,18 +89,7 @@ class Text:
 
 
 class Cursor:
-    """The current token of a reader.
-
-    Attributes
-    ----------
-    kind : Token
-    token : str
-        "" at the end.
-    start : int
-        Offset of the token.
-    end : int
-        Offset of what follows.
-    """
+    """The current token of a reader, "" at the end, with its offset and that of what follows."""
 
     __slots__ = ("_match", "depth", "end", "kind", "source", "start", "token")
 
