@@ -141,7 +141,7 @@ def _addend(row: AddendRow, place: dict[str, object], columns: Columns, y: float
         **place, "row": "addend", "addend": row.index, "source": row.source, "value": row.value.exact,
         "kept": row.kept.exact, **_data(row.bits),
     }  # fmt: skip
-    if row.products:
+    if row.k:
         data["k"] = " ".join(map(str, row.k))
     if row.nominal is not None:
         data["nominal"] = row.nominal
