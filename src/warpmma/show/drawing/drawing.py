@@ -150,24 +150,9 @@ def document(
     description: str = "",
     data: Data | None = None,
 ) -> str:
-    """Write a whole picture.
+    """Write a whole picture of a size in pixels; it shrinks with the page that shows it.
 
-    Parameters
-    ----------
-    body : iterable of str
-    width, height : float
-        Of the picture, in pixels; it shrinks with the page that shows it.
-    title : str
-        One line, for screen readers too.
-    theme : {"auto", "light", "dark"}
-    description : str
-        More, for readers of screens.
-    data : mapping, optional
-
-    Raises
-    ------
-    OperandError
-        Another theme.
+    `title` is one line, and `description` more of it, for screen readers. Another theme is an `OperandError`.
     """
     check_choice("theme", theme, THEMES)
     width, height = round(width), round(height)
