@@ -32,16 +32,7 @@ from .output.streams import discard, say, silence, terminal_width, write
 
 @dataclass(frozen=True, kw_only=True)
 class Command:
-    """A row of the command line.
-
-    Attributes
-    ----------
-    name, help : str
-    module : str
-        Of `cli`; it has a function `add_NAME`.
-    group : str
-        Its heading in the list of commands.
-    """
+    """A row of the command line: `module`, of `commands`, has a function `add_NAME`; `group` is a heading of the list."""
 
     name: str
     help: str

@@ -60,13 +60,7 @@ def is_file(text: str) -> bool:
 
 
 def read_npy(path: str, who: str) -> Any:
-    """Read the array of a file.
-
-    Raises
-    ------
-    OperandError
-        It cannot be read, or is not an .npy file of numbers.
-    """
+    """Read the array of a file; one that cannot be read, or is not an .npy file of numbers, is an `OperandError`."""
     try:
         with Path(path).open("rb") as stream:
             array = np.lib.format.read_array(stream, allow_pickle=False)

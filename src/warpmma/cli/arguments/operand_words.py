@@ -18,7 +18,7 @@ from ..._lazy import later
 from ...errors import shown
 from ...isa import FragmentHolder, FragmentInstruction, Instruction
 from ...lookup import REGISTER_OPERANDS, Cell, ids_of, operand_layout
-from .naming import add_instruction
+from .naming import add_instruction, holder_of, target_of
 
 if TYPE_CHECKING:
     from ... import scaling, sparsity
@@ -37,15 +37,11 @@ def add_operand(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("operand", metavar="OPERAND", help=f"{', '.join(REGISTER_OPERANDS)}")
 
 
-def add_target(parser: argparse.ArgumentParser) -> None:
-    """Add the option that names a target, for layouts that differ between them."""
-    parser.add_argument("--target", help="whose layout, of `wmma`, whose fragments differ between GPUs")
-
-
 def add_selectors(parser: argparse.ArgumentParser, default: int | None) -> None:
-    """Add the options that choose lanes of metadata and scales."""
+    """Add the options that choose lanes of metadata and scales, and the target, for layouts that differ between them."""
     for name, help_ in _SELECTORS.items():
         parser.add_argument(f"--{name.replace('_', '-')}", type=number, default=default, metavar="N", help=help_)
+    parser.add_argument("--target", help="whose layout, of `wmma`, whose fragments differ between GPUs")
 
 
 def number(text: str) -> int:
@@ -73,13 +69,15 @@ def selected(options: argparse.Namespace) -> dict[str, Any]:
     return {name: getattr(options, name) for name in _SELECTORS}
 
 
-def operand_of(word: str) -> str:
-    """Rule 1; checked before the instruction, so that a missing operand is reported first."""
+def looked_up(options: argparse.Namespace) -> tuple[FragmentHolder, str, str | None]:
+    """Return the instruction, the operand (rule 1), checked first so that a missing one is reported, and the target."""
+    word: str = options.operand
     small = word.lower().replace("-", "_")
     small = _MEANT.get(small, small)
     named = next((name for name in REGISTER_OPERANDS if name.lower() == small), word)
     check_choice("operand", named, REGISTER_OPERANDS)
-    return named
+    instruction = holder_of(options.instruction, named, options.target)
+    return instruction, named, target_of(instruction, named, options.target)
 
 
 def name_of(instruction: FragmentHolder, cell: Cell) -> str:

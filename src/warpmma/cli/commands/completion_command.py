@@ -119,15 +119,7 @@ _NAMED = ("instruction", "words")
 
 @dataclass(frozen=True, kw_only=True)
 class Candidates:
-    """Possible words at a place.
-
-    Attributes
-    ----------
-    words : tuple of (str, str)
-        With what each is, in a few words or none.
-    files : bool
-        Whether a file is possible, too.
-    """
+    """Possible words at a place, each with its meaning in a few words or none; and whether a file is possible."""
 
     words: tuple[tuple[str, str], ...] = ()
     files: bool = False

@@ -15,18 +15,16 @@ from typing import TYPE_CHECKING, Any
 from ...errors import OperandError
 from ...isa import FragmentHolder, FragmentInstruction, Instruction
 from ...lookup import Cell, ids_of, layout_known, operand_layout, what, where
-from ..arguments.naming import holder_of, target_of
 from ..arguments.operand_words import (
     add_operand,
     add_selectors,
-    add_target,
     bits_of,
     cell_facts,
     coordinate,
     element_of,
+    looked_up,
     name_of,
     number,
-    operand_of,
     selected,
 )
 from ..output.streams import write
@@ -52,15 +50,12 @@ def add_where(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         "--matrix", type=int, metavar="N", help="one of m8n8k4's four, or of .x2 and .x4; 0 by default; of wmma a copy"
     )
     add_selectors(parser, 0)
-    add_target(parser)
     add_output(parser)
     parser.set_defaults(run=_where)
 
 
 def _where(options: argparse.Namespace) -> int:
-    operand = operand_of(options.operand)
-    instruction = holder_of(options.instruction, operand, options.target)
-    target = target_of(instruction, operand, options.target)
+    instruction, operand, target = looked_up(options)
     found = [
         where(instruction, operand, options.row, options.column, matrix=matrix, target=target, **selected(options))
         for matrix in _matrices(instruction, operand, options.matrix, target)
@@ -132,15 +127,12 @@ def add_what(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     parser.add_argument("--register", type=int, metavar="N", help="one of the operand's; by default all of them")
     parser.add_argument("--word", type=number, metavar="BITS", help="what the register holds, such as 0x3c00bc00")
     add_selectors(parser, None)
-    add_target(parser)
     add_output(parser)
     parser.set_defaults(run=_what)
 
 
 def _what(options: argparse.Namespace) -> int:
-    operand = operand_of(options.operand)
-    instruction = holder_of(options.instruction, operand, options.target)
-    target = target_of(instruction, operand, options.target)
+    instruction, operand, target = looked_up(options)
     chosen = {**selected(options), "target": target}
     parts: Sequence[WordPart] = ()
     if options.word is None:

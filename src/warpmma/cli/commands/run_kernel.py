@@ -129,7 +129,7 @@ def _explained(asked: KernelProduct | None, report: Launch | None) -> tuple[Expl
 
 
 def _refused(error: BaseException) -> bool:
-    """Whether an error came before anything ran."""
+    """Return True for an error from before anything ran."""
     return isinstance(error, WarpmmaError) and not isinstance(error, KernelError | LimitError | HazardError)
 
 

@@ -10,8 +10,8 @@ from ..._views import view
 from ...isa import FragmentHolder, FragmentInstruction, check_target, words_of
 from ...layouts import ORDERS, TABLE_FORMATS
 from ...lookup import layout_table
-from ..arguments.naming import add_instruction, holder_of, target_of
-from ..arguments.operand_words import add_operand, add_selectors, add_target, operand_of, selected
+from ..arguments.naming import add_instruction, holder_of
+from ..arguments.operand_words import add_operand, add_selectors, looked_up, selected
 from ..output.output_files import add_files, kind_of, write_file, write_or_replace
 from ..output.streams import say, write
 from ..output.terminal import Paint, add_output, paint_of, prose_width
@@ -74,15 +74,12 @@ def add_layout(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     parser.add_argument("--format", choices=TABLE_FORMATS, help="by default text, or what the file's ending says")
     add_files(parser, TABLE_FORMATS, "write it there; a file of that name is replaced", once=True)
     add_selectors(parser, None)
-    add_target(parser)
     parser.add_argument("--json", action="store_true", help="the same as --format json")
     parser.set_defaults(run=_layout)
 
 
 def _layout(options: argparse.Namespace) -> int:
-    operand = operand_of(options.operand)
-    instruction = holder_of(options.instruction, operand, options.target)
-    target = target_of(instruction, operand, options.target)
+    instruction, operand, target = looked_up(options)
     table = layout_table(instruction, operand, by=options.by, target=target, **selected(options))
     form = "json" if options.json else options.format
     if form is None:

@@ -32,7 +32,7 @@ _Widths = tuple[float, float, float]
 
 
 def svg(explanation: Explanation, theme: Theme = "auto") -> str:
-    """Draw an explanation: of a long chain the ends and the steps that lost most; of several targets, where they differ.
+    """Draw an explanation: of a long chain its ends and largest losses; of several targets, where they differ."""
     scene = scene_of(explanation, picture_steps(explanation))
     scenes = [scene, *(other for other, _, _ in scene.others)]
     steps = [step for x in scenes for step in x.steps]
