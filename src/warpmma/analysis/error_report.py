@@ -34,20 +34,7 @@ def explain_one(
     operands: tuple[Any, Any, Any], options: Mapping[str, Any], choice: Choice, batch: tuple[int, ...], row: int,
     column: int, *, against: str | None = None,
 ) -> Explanation:  # fmt: skip
-    """Explain an element of D.
-
-    Parameters
-    ----------
-    operands, options
-        As `matmul` takes them.
-    choice : Choice
-        What it does with them.
-    batch : tuple of int
-        Which matrix of the batch.
-    row, column : int
-    against : str, optional
-        Another target.
-    """
+    """Explain an element of D, of one matrix of the batch; `operands` and `options` are those of `matmul`."""
     shape = choice.shape[:-2]
     a, b, c = (_matrix(x, shape, batch, 2) for x in operands)
     more = {name: _matrix(x, shape, batch, _MATRICES[name]) for name, x in options.items() if name in _MATRICES}

@@ -183,21 +183,10 @@ def distance(output: Float64, expected: Float64) -> Float64:
 def recommend(
     expected: Float64, faults: dict[str, Float64], needs: Sequence[tuple[str, Float64]]
 ) -> tuple[Tolerance, dict[str, float]]:
-    """Choose a tolerance (rules 3 to 5).
+    """Choose a tolerance (rules 3 to 5), and return it with the reach of every fault under it.
 
-    Parameters
-    ----------
-    expected : ndarray of float64
-    faults : dict
-        Outputs of faults that change something, by name.
-    needs : sequence of (str, ndarray)
-        By basis, what must pass, the strictest for faults first.
-
-    Returns
-    -------
-    Tolerance
-    dict
-        The reach of every fault under it.
+    `faults` are outputs of the faults that change something, by name; `needs` what must pass, by basis, the strictest
+    for faults first.
     """
     apart = {name: distance(output, expected) for name, output in faults.items()}
     size = np.abs(expected)
@@ -224,7 +213,7 @@ def recommend(
 
 
 def reach(apart: Float64, allowed: Float64) -> float:
-    """How far outside a tolerance the worst element is, times."""
+    """Return the largest ratio of a distance to the one that is allowed."""
     with np.errstate(all="ignore"):
         return float(np.max(np.where(apart > 0, apart / allowed, 0.0), initial=0.0))
 

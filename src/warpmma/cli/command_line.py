@@ -32,7 +32,7 @@ from .output.streams import discard, say, silence, terminal_width, write
 
 @dataclass(frozen=True, kw_only=True)
 class Command:
-    """A row of the command line: `module`, of `commands`, has a function `add_NAME`; `group` is a heading of the list."""
+    """A row: `module`, of `commands`, has a function `add_NAME`; `group` is a heading of the list of commands."""
 
     name: str
     help: str

@@ -38,7 +38,7 @@ def add_operand(parser: argparse.ArgumentParser) -> None:
 
 
 def add_selectors(parser: argparse.ArgumentParser, default: int | None) -> None:
-    """Add the options that choose lanes of metadata and scales, and the target, for layouts that differ between them."""
+    """Add the options that choose lanes of metadata and scales, and the target, whose layouts may differ."""
     for name, help_ in _SELECTORS.items():
         parser.add_argument(f"--{name.replace('_', '-')}", type=number, default=default, metavar="N", help=help_)
     parser.add_argument("--target", help="whose layout, of `wmma`, whose fragments differ between GPUs")

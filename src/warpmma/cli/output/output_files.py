@@ -33,7 +33,7 @@ _OLD = ("svg", "csv", "picture")
 def add_files(
     parser: argparse.ArgumentParser, kinds: Sequence[str], what: str, older: Sequence[str] = (), *, once: bool = False
 ) -> None:
-    """Add `-o` and `--output`, and older spellings: "svg", "csv" or "picture"; a command that takes one file says `once`.
+    """Add `-o` and `--output`, which may be given several times or `once`, and older spellings ("svg", "csv").
 
     Kinds are formats of `ENDINGS` that the command writes; `what` is the contents, for the help.
     """
