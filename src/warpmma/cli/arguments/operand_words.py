@@ -80,7 +80,7 @@ def looked_up(options: argparse.Namespace) -> tuple[FragmentHolder, str, str | N
     return instruction, named, target_of(instruction, named, options.target)
 
 
-def name_of(instruction: FragmentHolder, cell: Cell) -> str:
+def name_of(cell: Cell) -> str:
     """Write an element's name in its lane: `a1`, `nibble 6`, `byte 3`."""
     letter = REGISTER_OPERANDS[cell.operand].letter
     return f"{letter}{' ' * (len(letter) > 1)}{cell.index}"
@@ -116,4 +116,4 @@ def cell_facts(instruction: FragmentHolder, cell: Cell, target: str | None = Non
     """Return what JSON has of an element and its place; instead of a matrix's number the selectors that choose it."""
     ids: Mapping[str, int] = ids_of(instruction, cell.operand, target)[cell.matrix]
     facts = {x: getattr(cell, x) for x in ("operand", "row", "column", "lane", "register", "low", "high", "index")}
-    return {**facts, "name": name_of(instruction, cell), **ids}
+    return {**facts, "name": name_of(cell), **ids}

@@ -19,7 +19,7 @@ from ...errors import OperandError, shown
 from ...isa import MatrixInstruction, check_target
 from ...layouts import OPERANDS
 from ...products import FLOAT32
-from ..arguments.matrix_files import add_chain, add_matrices, operand_file, read_npy, words_and_files
+from ..arguments.matrix_files import add_chain, add_matrices, given, operand_file, read_npy, words_and_files
 from ..arguments.naming import instruction_of
 from ..output.output_files import add_files, files_of, write_files
 from ..output.streams import note, noted, write
@@ -85,10 +85,10 @@ def _view(report: ErrorReport, advice: Advice | None, worst: bool, kind: str) ->
 
 def _files(options: argparse.Namespace) -> list[tuple[str, str]]:
     """Rule 3."""
-    given = options.output or []
-    if measured := [path for path in given if path.endswith(".npy")]:
+    files = options.output or []
+    if measured := [path for path in files if path.endswith(".npy")]:
         note("warpmma: the D that is measured is now --measure D.npy; the next release does not take --output for it")
-        options.measure, options.output = measured[-1], [path for path in given if path not in measured]
+        options.measure, options.output = measured[-1], [path for path in files if path not in measured]
     return files_of(options, _FILES)
 
 
@@ -103,13 +103,11 @@ def _measured(options: argparse.Namespace) -> ErrorReport:
         _untyped(path, name) if i is None else operand_file(path, name, i.format(name), options.cast)
         for name, path in zip(OPERANDS, files, strict=False)
     ]
-    more: dict[str, Any] = {
-        name: value for name in ("float32", "split_k", "promote_every", "epilogue", "threads")
-        if (value := getattr(options, name)) is not None
-    }  # fmt: skip
-    for name in ("scale_a", "scale_b", "indices"):
-        if (path := getattr(options, name)) is not None:
-            more[name] = read_npy(path, f"--{name.replace('_', '-')}")
+    more = given(options, "float32", "split_k", "promote_every", "epilogue", "threads")
+    more |= {
+        name: read_npy(path, f"--{name.replace('_', '-')}")
+        for name, path in given(options, "scale_a", "scale_b", "indices").items()
+    }
     if options.measure is not None:
         more["outputs"] = {options.measure: read_npy(options.measure, "--measure")}
     with noted():

@@ -99,9 +99,9 @@ def _place_text(instruction: FragmentHolder, cell: Cell, paint: Paint, target: s
     if operand_layout(instruction, cell.operand, target).lanes > 32:
         lane = f"{paint(f'thread {cell.lane}', 'lane')} (lane {cell.lane % 32} of warp {cell.lane // 32})"
     if cell.operand == "address":
-        return f"{paint(name_of(instruction, cell), 'bold')} of {lane}, for {element_of(instruction, cell)}"
+        return f"{paint(name_of(cell), 'bold')} of {lane}, for {element_of(instruction, cell)}"
     register = paint(f"register {cell.register}", "register")
-    text = f"{paint(name_of(instruction, cell), 'bold')} of {lane}, {bits_of(cell)} of {register}"
+    text = f"{paint(name_of(cell), 'bold')} of {lane}, {bits_of(cell)} of {register}"
     plain = len(cell.operand) == 1 and not (
         cell.operand == "A" and isinstance(instruction, Instruction) and instruction.sparse
     )
@@ -182,10 +182,7 @@ def _table(
 ) -> str:
     read_with = [", ".join(_selectors(instruction, cell)) for cell in cells]
     head, styles = ["register", "bits", "name", "holds"], ["register", "", "lane", ""]
-    rows = [
-        [str(x.register), bits_of(x).split()[1], name_of(instruction, x), element_of(instruction, x, target)]
-        for x in cells
-    ]
+    rows = [[str(x.register), bits_of(x).split()[1], name_of(x), element_of(instruction, x, target)] for x in cells]
     if any(read_with):
         head.append("read with")
         rows = [[*row, text] for row, text in zip(rows, read_with, strict=True)]

@@ -86,7 +86,7 @@ def _run(options: argparse.Namespace) -> int:
     module = _module(options)
     entry = _entry(module, options.kernel)
     arguments = ordered(arguments_of(options.arg, options.seed), module.parameters(entry.name), source_name(entry.name))
-    device = Device(_target(module, options.target))
+    device = Device(module.check().target if options.target is None else options.target)
     printed, started, stopped, report, refused = StringIO(), time.monotonic(), None, None, None
     try:
         with warnings.catch_warnings(), redirect_stdout(printed):
@@ -99,7 +99,10 @@ def _run(options: argparse.Namespace) -> int:
     except (WarpmmaError, KeyboardInterrupt) as error:  # print and keep what there is until then
         stopped, report = error, error.report if isinstance(error, LimitError) else None
     seconds = time.monotonic() - started
-    ran = stopped is None or not _refused(stopped)
+    refused_at_once = isinstance(stopped, WarpmmaError) and not isinstance(
+        stopped, KernelError | LimitError | HazardError
+    )
+    ran = not refused_at_once
     if ran and options.save is not None:
         _save(options.save, arguments)
     if ran and report is not None:
@@ -126,11 +129,6 @@ def _explained(asked: KernelProduct | None, report: Launch | None) -> tuple[Expl
         return asked.explained(report), None
     except WarpmmaError as error:
         return None, error
-
-
-def _refused(error: BaseException) -> bool:
-    """Return True for an error from before anything ran."""
-    return isinstance(error, WarpmmaError) and not isinstance(error, KernelError | LimitError | HazardError)
 
 
 # The request
@@ -174,13 +172,6 @@ def _entry(module: PtxModule, kernel: str | None) -> PtxEntry:
             f"--kernel is missing: {module.source.name} has {', '.join(map(source_name, module)) or 'none'}"
         )
     return module[kernel if kernel is not None else next(iter(module))]
-
-
-def _target(module: PtxModule, target: str | None) -> str:
-    if target is not None:
-        return target
-    needs: str = module.check().target
-    return needs
 
 
 # The report

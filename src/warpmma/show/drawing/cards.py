@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from html import escape
 from itertools import islice
+from typing import Any
 
 from .drawing import FONT, MONOSPACE, style_sheet
 
@@ -62,6 +63,11 @@ def opened(summary: str, inside: str, *, now: bool = False) -> str:
 def preformatted(words: str) -> str:
     """Write lines of text as they are."""
     return f"<pre>{_clean(words)}</pre>"
+
+
+def text_html(record: Any) -> str:
+    """Write a card of a record's text."""
+    return card("", parts=[preformatted(record.text())])
 
 
 def fields_html(record: object) -> str:

@@ -99,13 +99,11 @@ def box(
     stroke: str = "line",
     note: str = "",
     data: Data | None = None,
-    radius: float = 0,
     weight: float = 1,
     dashed: bool = False,
 ) -> str:
     """Draw a rectangle, with a note that shows when it is pointed at; a `fill` or `stroke` of "none" draws none."""
-    marks = f" rx='{radius:g}'" if radius else ""
-    marks += _strokes(weight, "3 2" if dashed else "")
+    marks = _strokes(weight, "3 2" if dashed else "")
     place = f"x='{x:g}' y='{y:g}' width='{width:g}' height='{height:g}'"
     return _noted(
         f"<rect {place} fill='{_light(fill)}' stroke='{_light(stroke)}'{marks}{_attributes(data)}", note, "rect"

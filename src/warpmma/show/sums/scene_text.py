@@ -134,7 +134,7 @@ def _members(step: StepScene, page: _Page) -> list[str]:
     for row in step.addends:
         if row.source == "group":
             words = f"{row.label}: " + " + ".join(f"{f.a}{_TIE}x{_TIE}{f.b}" for f in row.factors)
-            lines += wrap(words, page.width, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
+            lines += page.lines("", words, "  ")
     return [line.replace(_TIE, " ") for line in lines]
 
 
