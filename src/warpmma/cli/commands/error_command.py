@@ -32,14 +32,9 @@ reads: what was lost when a matrix was rounded to its type does not count. With 
 if that tolerance lets a wrong output pass, or does not let a right one."""
 
 
-def add_error(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "error", epilog=_EPILOG,
-        description="Measure the error of every element of a product against the exact result, target beside target; "
-        "and say which wrong outputs a tolerance would let pass.",
-    )  # fmt: skip
-    add = parser.add_argument
+def add_error(parser: argparse.ArgumentParser) -> None:
+    """Add its arguments."""
+    parser.epilog, add = _EPILOG, parser.add_argument
     add("words", nargs="+", metavar="[INSTRUCTION] A.npy B.npy [C.npy]",
         help="two or three files, and a mnemonic or words that identify one, where it is not the default")  # fmt: skip
     add("--target", "--targets", required=True, metavar="TARGETS", help="such as sm_90, or sm_80,sm_90")
@@ -54,10 +49,13 @@ def add_error(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     add("--float32", choices=tuple(FLOAT32), help="how files of float32 are multiplied")
     add_files(parser, _FILES, "write the report, or draw its distribution of errors", ("csv", "svg"))
     add_output(parser)
-    parser.set_defaults(run=_error)
 
 
-def _error(options: argparse.Namespace) -> int:
+def run_error(options: argparse.Namespace) -> int:
+    """Measure the error of every element of a product against the exact result, target beside target.
+
+    Say also which wrong outputs a tolerance would let pass.
+    """
     files = _files(options)
     report = _measured(options)
     asked = options.rtol is not None or options.atol is not None

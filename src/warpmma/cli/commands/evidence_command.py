@@ -27,19 +27,16 @@ _BELOW = (
 )
 
 
-def add_evidence(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "evidence", description="Say how it is known what instructions compute: measured, published or derived.",
-        epilog="More, with what would settle what is derived, is in docs/evidence.md.",
-    )  # fmt: skip
+def add_evidence(parser: argparse.ArgumentParser) -> None:
+    """Add its arguments."""
+    parser.epilog = "More, with what would settle what is derived, is in docs/evidence.md."
     parser.add_argument("instruction", nargs="*", metavar="INSTRUCTION", help="a mnemonic, or words that identify one")
     parser.add_argument("--target", help="this one alone")
     add_output(parser)
-    parser.set_defaults(run=_evidence)
 
 
-def _evidence(options: argparse.Namespace) -> int:
+def run_evidence(options: argparse.Namespace) -> int:
+    """Say how it is known what instructions compute: measured, published or derived."""
     if options.target is not None:
         check_known(options.target)
     paint = paint_of(options)

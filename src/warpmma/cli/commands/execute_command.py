@@ -37,13 +37,9 @@ _SINGLE = ("metadata", "selector", "undefined")
 _WHOLE = ("float32", "indices", "split_k", "promote_every", "epilogue")
 
 
-def add_execute(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "execute", description="Multiply matrices in .npy files as an instruction does on a target, bit for bit.",
-        epilog=_EPILOG,
-    )  # fmt: skip
-    add = parser.add_argument
+def add_execute(parser: argparse.ArgumentParser) -> None:
+    """Add its arguments."""
+    parser.epilog, add = _EPILOG, parser.add_argument
     add("words", nargs="+", metavar="INSTRUCTION A.npy B.npy [C.npy]",
         help="a mnemonic or words that identify one, such as m16n8k16 f16; then two or three files")  # fmt: skip
     add("--target", required=True, help="such as sm_90")
@@ -56,10 +52,10 @@ def add_execute(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         help="how an instruction for tf32 reads float32 (default: tf32-truncated)")  # fmt: skip
     add_chain(parser)
     add_output(parser)
-    parser.set_defaults(run=_execute)
 
 
-def _execute(options: argparse.Namespace) -> int:
+def run_execute(options: argparse.Namespace) -> int:
+    """Multiply matrices in .npy files as an instruction does on a target, bit for bit."""
     words, files = words_and_files(options.words)
     if not words:
         raise MnemonicError("no instruction; expected one before the files, such as m16n8k16 f16 A.npy B.npy")

@@ -34,14 +34,9 @@ _NARROW, _WIDE = 60, 118
 _STYLES = {"heading": "bold", "dim": "dim", "cut": "bad", "kept": ""}
 
 
-def add_explain(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "explain",
-        description="Tell how one element of D comes about: every product, what was truncated, how sums were rounded, "
-        "and how far the result is from the exact one.",
-        epilog=f"For example: {_EXAMPLE}",
-    )
+def add_explain(parser: argparse.ArgumentParser) -> None:
+    """Add its arguments."""
+    parser.epilog = f"For example: {_EXAMPLE}"
     parser._negative_number_matcher = re.compile(r"-(\.?\d|inf|nan)")  # -2^-24 is a value, not an option
     parser.add_argument(
         "instruction", nargs="*", metavar="INSTRUCTION",
@@ -64,10 +59,13 @@ def add_explain(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     add("--all", action="store_true", help="show every step and every product of long chains")
     add_files(parser, _FILES, "write it, or draw the aligned bits", ["svg"])
     add_output(parser)
-    parser.set_defaults(run=_explain)
 
 
-def _explain(options: argparse.Namespace) -> int:
+def run_explain(options: argparse.Namespace) -> int:
+    """Explain how one element of D is computed.
+
+    Every product is listed, what was truncated, how sums were rounded, and how far the result is from the exact one.
+    """
     options.against = [target for names in options.against for target in names.split(",") if target]
     files = files_of(options, _FILES)
     instruction = _instruction(options)

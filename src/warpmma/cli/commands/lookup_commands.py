@@ -34,14 +34,11 @@ if TYPE_CHECKING:
     from ...lookup import WordPart
 
 
-def add_where(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "where",
-        description="Say where an element sits: its lane, register and bits.",
-        epilog="Of a sparse A, COLUMN counts stored elements; of metadata it is a group of columns, of scales a block "
-        "of k, and of scale_b ROW is B's column. Of ldmatrix and stmatrix ROW is a row of memory; of address COLUMN "
-        "is 0.",
+def add_where(parser: argparse.ArgumentParser) -> None:
+    """Add its arguments."""
+    parser.epilog = (
+        "Of a sparse A, COLUMN counts stored elements; of metadata it is a group of columns, of scales a block of k, "
+        "and of scale_b ROW is B's column. Of ldmatrix and stmatrix ROW is a row of memory; of address COLUMN is 0."
     )
     add_operand(parser)
     parser.add_argument("row", type=coordinate, metavar="ROW")
@@ -51,10 +48,10 @@ def add_where(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     )
     add_selectors(parser, 0)
     add_output(parser)
-    parser.set_defaults(run=_where)
 
 
-def _where(options: argparse.Namespace) -> int:
+def run_where(options: argparse.Namespace) -> int:
+    """Say where an element sits: its lane, register and bits."""
     instruction, operand, target = looked_up(options)
     found = [
         where(instruction, operand, options.row, options.column, matrix=matrix, target=target, **selected(options))
@@ -117,21 +114,18 @@ def _place_text(instruction: FragmentHolder, cell: Cell, paint: Paint, target: s
 # Registers
 
 
-def add_what(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "what", description="Say which elements a register of a lane holds, and what given bits in it mean."
-    )
+def add_what(parser: argparse.ArgumentParser) -> None:
+    """Add its arguments."""
     add_operand(parser)
     parser.add_argument("--lane", type=int, required=True, metavar="N", help="0 to 31; of wgmma the thread, 0 to 127")
     parser.add_argument("--register", type=int, metavar="N", help="one of the operand's; by default all of them")
     parser.add_argument("--word", type=number, metavar="BITS", help="what the register holds, such as 0x3c00bc00")
     add_selectors(parser, None)
     add_output(parser)
-    parser.set_defaults(run=_what)
 
 
-def _what(options: argparse.Namespace) -> int:
+def run_what(options: argparse.Namespace) -> int:
+    """Say which elements a register of a lane holds, and what given bits in it mean."""
     instruction, operand, target = looked_up(options)
     chosen = {**selected(options), "target": target}
     parts: Sequence[WordPart] = ()

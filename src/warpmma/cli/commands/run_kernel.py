@@ -46,14 +46,10 @@ exit status: 0 if all is well, 1 if there is a hazard or the kernel fails, 2 if 
 """
 
 
-def add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "run", help="run a kernel of a .cu or .ptx file", epilog=_EPILOG,
-        description="Run a kernel of a .cu or .ptx file on simulated blocks, and say what it found and cost.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )  # fmt: skip
-    add = parser.add_argument
+def add_run(parser: argparse.ArgumentParser) -> None:
+    """Add its arguments."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog, add = _EPILOG, parser.add_argument
     add("file", metavar="FILE", help="CUDA C++, or PTX text (.ptx)")
     add("--kernel", metavar="NAME", help="its name, such as 'scale<float, 4>'; not needed where there is one")
     add("--grid", required=True, help="blocks: 4, or 4,2,1")
@@ -71,10 +67,10 @@ def add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     add_files(parser, _FILES, "draw the line of shared memory with the most bank conflicts", ["picture"])
     add("--explain", metavar="'LINE lane=L ...'", help="how an element of an mma's result came about; see below")
     add("--json", action="store_true", help="print JSON instead of tables")
-    parser.set_defaults(run=_run)
 
 
-def _run(options: argparse.Namespace) -> int:
+def run_run(options: argparse.Namespace) -> int:
+    """Run a kernel of a .cu or .ptx file on simulated blocks, and say what it found and cost."""
     sizes = {name: _sizes(name, getattr(options, name)) for name in ("grid", "block")}
     limit = _limit(options.limit)
     if options.save is not None and not options.save.endswith(".npz"):
