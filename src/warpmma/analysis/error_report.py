@@ -54,9 +54,8 @@ def _matrix(x: Any, shape: tuple[int, ...], batch: tuple[int, ...], dimensions: 
             tensor_scale=scale,
         )  # fmt: skip
     array = as_array(x, "operand")
-    last = array.shape[array.ndim - dimensions :] if array.ndim >= dimensions else array.shape
-    whole = (*shape, *last) if array.ndim >= dimensions else (*shape, *(1,) * (dimensions - array.ndim), *last)
-    return np.broadcast_to(array, whole)[batch]
+    last = ((1,) * dimensions + array.shape)[-dimensions:]
+    return np.broadcast_to(array, (*shape, *last))[batch]
 
 
 BINS: tuple[Fraction, ...] = (Fraction(0), *(Fraction(2) ** i for i in range(-1, 25)))

@@ -1,4 +1,4 @@
-"""What `where`, `what` and `layout` share: their arguments, and how they write places and elements.
+"""The arguments that `where`, `what` and `layout` share, and how they write places and elements.
 
 1. An operand is A, B, C, D, metadata, scale_a, scale_b or address, in small or capital letters; `sfa` and `sfb` are
    scales as in CUTLASS, `p` is an address as in PTX.

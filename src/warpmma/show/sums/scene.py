@@ -97,7 +97,7 @@ class AddendRow(Record):
 
     @property
     def cut(self) -> str:
-        """What truncation cut, for people; empty if that is nothing."""
+        """The truncated part, for people; empty if there is none."""
         return self.lost.text if self.lost and self.lost.number else ""
 
     @property
@@ -181,7 +181,7 @@ class StepScene(Record):
 
     @property
     def ends(self) -> tuple[tuple[str, Figure], ...]:
-        """What stands below bits: addends that are not products, the sum and the result."""
+        """Rows below the bits: addends that are not products, the sum and the result."""
         plain = tuple((x.source, x.value) for x in self.addends if x.source != "product")
         return (*plain, ("sum", self.sum.value), ("result", self.result.value))
 
@@ -196,7 +196,7 @@ class Comparison(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Scene(Record):
-    """What is shown of one target.
+    """The part of an explanation about one target.
 
     `result` is its code. `summary` has the result, the error, losses and the bound as name, value and remark, `outcome`
     in a sentence. `reading` says how float32 was read, if that lost something. `total` counts all steps; `items` are
