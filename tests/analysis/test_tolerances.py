@@ -15,7 +15,7 @@ from product_cases import F16, MX, NVF4, S8, SP, drawn, some_scales, typed
 import warpmma as wm
 from warpmma import sparsity as sp
 from warpmma.analysis import Advice, ErrorReport, Judged, tolerances
-from warpmma.analysis.advising import FAULTS, right_output, wrong_output
+from warpmma.analysis.advising import FAULTS, right_output
 from warpmma.products import Product, prepare
 
 RNG = np.random.default_rng(11)
@@ -29,7 +29,7 @@ def measured(**more: Any) -> ErrorReport:
 
 def faulty(product: Product) -> dict[str, Array]:
     right = right_output(product)
-    found = ((fault.name, wrong_output(fault, product, right)) for fault in FAULTS)
+    found = ((fault.name, fault.make(product, right)) for fault in FAULTS)
     return {name: values for name, values in found if values is not None}
 
 

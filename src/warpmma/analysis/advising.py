@@ -28,13 +28,17 @@ from ..formats import FORMATS, FloatFormat, floating
 from ..isa import find
 from ..layouts import Layout
 from ..products import FloatFma, Product, multiply, prepare
-from .tolerances import Advice, Judged, judge, recommend
+from .tolerances import Advice, judge, recommend
 
 Float64 = npt.NDArray[np.float64]
 
 
 class Fault(NamedTuple):
-    """A fault of a kernel: its name, its meaning, and the function that makes its output."""
+    """A fault of a kernel: its name, its meaning, and the function that makes its output.
+
+    The function takes a product and its right output, and returns the wrong one, `[batch, m, n]`, or None if this
+    product cannot have it.
+    """
 
     name: str
     meaning: str
@@ -48,19 +52,6 @@ def right_output(product: Product) -> Float64:
 
 def _decoded(product: Product, codes: Array) -> Float64:
     return product.format.decode(codes).astype(np.float64, copy=False)
-
-
-def wrong_output(fault: Fault, product: Product, right: Float64) -> Float64 | None:
-    """Compute the output of a kernel with a fault, `[batch, m, n]`; None if this product cannot have it.
-
-    Parameters
-    ----------
-    fault : Fault
-    product : Product
-    right : ndarray of float64
-        Its right output.
-    """
-    return fault.make(product, right)
 
 
 # Of D
@@ -165,9 +156,9 @@ def _other_scales(product: Product, right: Float64) -> Float64 | None:
 
 def _no_scales(product: Product, right: Float64) -> Float64 | None:
     scales, name = product.given.scale_a, product.chain.recipe.scale
-    return (
-        None if scales is None else _again(product, scale_a=np.full_like(scales, int(floating(str(name)).encode(1.0))))
-    )
+    if scales is None:
+        return None
+    return _again(product, scale_a=np.full_like(scales, int(floating(str(name)).encode(1.0))))
 
 
 def _other_metadata(product: Product, right: Float64) -> Float64 | None:
@@ -238,27 +229,10 @@ def advise(
     operands: tuple[Any, Any, Any], options: Mapping[str, Any], name: str, *, expected: Float64,
     results: Mapping[str, Float64], bounds: Float64 | None, rtol: float | None, atol: float | None, progress: Watched,
 ) -> Advice:  # fmt: skip
-    """Judge right and wrong outputs of a product.
+    """Judge right and wrong outputs of a product; `operands` and `options` are those of `matmul`.
 
-    Parameters
-    ----------
-    operands, options
-        What `matmul` takes.
-    name : str
-        Of this product among `results`.
-    expected : ndarray of float64
-        Exact results, rounded.
-    results : mapping from str to ndarray of float64
-        Right outputs.
-    bounds : ndarray of float64, optional
-        Of errors of all of them.
-    rtol, atol : float, optional
-    progress
-
-    Raises
-    ------
-    OperandError
-        A tolerance that is not a number of at least 0, or one without the other.
+    `results` are right outputs by name, that of this product among them; `expected` exact results, rounded; `bounds`
+    those of the errors of all right outputs.
     """
     rtol, atol = _checked(rtol, atol)
     product = prepare(*operands, **options)
@@ -273,7 +247,7 @@ def advise(
     faulty: dict[str, Float64] = {}
     with Progressing(progress, "faults") as told:
         for done, fault in enumerate(FAULTS, 1):
-            if (wrong := wrong_output(fault, product, right.reshape(product.flat))) is not None:
+            if (wrong := fault.make(product, right.reshape(product.flat))) is not None:
                 output = wrong.reshape(expected.shape)
                 differing = int((~((output == right) | (np.isnan(output) & np.isnan(right))))[counts].sum())
                 judged.append(judge(fault.name, fault.meaning, output[counts], true, differing=differing, right=False,
@@ -288,13 +262,9 @@ def advise(
     size = np.abs(true)
     return Advice(
         product=name, rtol=rtol, atol=atol, recommended=recommended,
-        judged=tuple(_reached(x, reaches) for x in judged),
+        judged=tuple(replace(x, reach=reaches.get(x.name, x.reach)) for x in judged),
         largest=float(size.max(initial=0.0)), least=float(size.min(initial=math.inf)) if size.size else 0.0,
     )  # fmt: skip
-
-
-def _reached(judged: Judged, reaches: Mapping[str, float]) -> Judged:
-    return replace(judged, reach=reaches[judged.name]) if judged.name in reaches else judged
 
 
 def _checked(rtol: float | None, atol: float | None) -> tuple[float | None, float | None]:

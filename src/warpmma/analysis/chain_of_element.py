@@ -28,19 +28,9 @@ _F32 = floating("f32")
 class ElementCodes:
     """Codes that one element of D is made of, padded to whole instructions.
 
-    Attributes
-    ----------
-    product : Product
-    a, b : tuple of int
-        As many of each; of a sparse A the stored ones, and what each meets of B.
-    positions : tuple of int
-        Which row of B each meets; from the product's k on it is padding.
-    scale_a, scale_b : tuple of int
-    c : int
-    factors : tuple of int
-        Codes of f32, of the tensor scales.
-    alpha : float or None
-        Their product, rounded to f32.
+    As many of `a` as of `b`: of a sparse A the stored ones, and what each meets of B. `positions` are the rows of B
+    that they meet; from the product's k on it is padding. `factors` are codes of f32, of the tensor scales, and `alpha`
+    is their product, rounded to f32.
     """
 
     product: Product
@@ -190,17 +180,10 @@ SLICE, TOTAL = "promotion: sum + chain", "sum of a slice added to the others"
 
 
 def along_k(chain: Chain, c: T, zero: T, instruction: Callable[[int, T], T], add: Callable[[str, T, T], T]) -> T:
-    """Follow a chain along k, with any representation of an accumulator.
+    """Follow a chain along k, with any representation of an accumulator; `c` and `zero` are those of C and of +0.
 
-    Parameters
-    ----------
-    chain : Chain
-    c, zero
-        The representations of C and of +0.
-    instruction : callable
-        From the number of an instruction and an accumulator to the next one.
-    add : callable
-        From `SLICE` or `TOTAL` and two sums to theirs: of the chains of a slice, and of C and the slices.
+    `instruction` takes the number of an instruction and an accumulator to the next one. `add` takes `SLICE` (the chains
+    of a slice) or `TOTAL` (C and the slices) and two sums to their sum.
     """
     if not chain.partial:
         for number in range(chain.whole // chain.instruction.k):

@@ -45,16 +45,9 @@ class _Term(NamedTuple):
 
 
 class _Sum(NamedTuple):
-    """Bounds of a sum: its maximum error, its maximum magnitude, and a power of two that divides it.
+    """Bounds of a sum: its maximum error, its maximum magnitude, and the exponent of a power of two that divides it.
 
-    Attributes
-    ----------
-    error, reach : Fraction
-    grid : int or None
-        None where the sum is zero.
-    fmt : FloatFormat
-    bits : int
-        Its fraction bits.
+    The grid is None where the sum is zero; `bits` are the fraction bits to which it was rounded.
     """
 
     error: Fraction

@@ -34,20 +34,7 @@ def explain_one(
     operands: tuple[Any, Any, Any], options: Mapping[str, Any], choice: Choice, batch: tuple[int, ...], row: int,
     column: int, *, against: str | None = None,
 ) -> Explanation:  # fmt: skip
-    """Explain an element of D.
-
-    Parameters
-    ----------
-    operands, options
-        As `matmul` takes them.
-    choice : Choice
-        What it does with them.
-    batch : tuple of int
-        Which matrix of the batch.
-    row, column : int
-    against : str, optional
-        Another target.
-    """
+    """Explain an element of D, of one matrix of the batch; `operands` and `options` are those of `matmul`."""
     shape = choice.shape[:-2]
     a, b, c = (_matrix(x, shape, batch, 2) for x in operands)
     more = {name: _matrix(x, shape, batch, _MATRICES[name]) for name, x in options.items() if name in _MATRICES}
@@ -67,9 +54,8 @@ def _matrix(x: Any, shape: tuple[int, ...], batch: tuple[int, ...], dimensions: 
             tensor_scale=scale,
         )  # fmt: skip
     array = as_array(x, "operand")
-    last = array.shape[array.ndim - dimensions :] if array.ndim >= dimensions else array.shape
-    whole = (*shape, *last) if array.ndim >= dimensions else (*shape, *(1,) * (dimensions - array.ndim), *last)
-    return np.broadcast_to(array, whole)[batch]
+    last = ((1,) * dimensions + array.shape)[-dimensions:]
+    return np.broadcast_to(array, (*shape, *last))[batch]
 
 
 BINS: tuple[Fraction, ...] = (Fraction(0), *(Fraction(2) ** i for i in range(-1, 25)))

@@ -31,16 +31,9 @@ _DIGITS = 1 << 22  # of a tile of D, of 8 bytes each
 
 @dataclass(frozen=True, eq=False)
 class ExactOperands:
-    """Values of the operands of a product, as float64 (rule 1).
+    """Values of the operands of a product, as float64 (rule 1): `[batch, m, k]`, `[batch, k, n]`, `[batch, m, n]`.
 
-    Attributes
-    ----------
-    a, b : ndarray of float64
-        `[batch, m, k]` and `[batch, k, n]`; one matrix may be for all of the batch.
-    c : ndarray of float64
-        `[batch, m, n]`.
-    factors : tuple of ndarray of float64
-        Tensor scales, `[batch]` each.
+    One matrix A or B may be for all of the batch. `factors` are tensor scales, `[batch]` each.
     """
 
     a: Float64
@@ -74,13 +67,13 @@ class ExactOperands:
 
     @cached_property
     def digits(self) -> int:
-        """About how many digits an exact result has, in `fixed_point`."""
+        """Number of digits of an exact result in `fixed_point`, approximately."""
         found = [extent(_finite(x)) for x in (self.a, self.b, self.c)]
         of_a, of_b, of_c = (0 if x is None else x[1] - x[0] for x in found)
         return 3 + max(of_a + of_b, of_c) // DIGIT_BITS
 
     def same(self, other: ExactOperands) -> bool:
-        """Whether these are the same numbers, and so the exact results."""
+        """Return True if these are the same numbers, and so the exact results."""
         mine, theirs = ((x.a, x.b, x.c, *x.factors) for x in (self, other))
         return len(mine) == len(theirs) and all(
             np.array_equal(x, y, equal_nan=True) for x, y in zip(mine, theirs, strict=True)
@@ -93,19 +86,10 @@ def _values(name: str, codes: Array) -> Float64:
 
 @dataclass(frozen=True, eq=False)
 class ExactTile:
-    """Exact results of some rows of one matrix of D.
+    """Exact results of some rows of one matrix of D, by its number in the batch.
 
-    Attributes
-    ----------
-    matrix : int
-        Of the batch.
-    rows : slice
-    total : FixedPoint
-        What the finite operands make.
-    special : ndarray of float64
-        NaN and infinities of exact results (rule 3), and 0 of those that are finite.
-    magnitude : ndarray of float64
-        Sum of the magnitudes of all addends, to some 12 digits.
+    `total` is the sum of the finite operands; `special` has NaN and infinities of exact results (rule 3), and 0 where
+    they are finite; `magnitude` is the sum of the magnitudes of all addends, to some 12 digits.
     """
 
     matrix: int
@@ -116,7 +100,7 @@ class ExactTile:
 
     @cached_property
     def finite(self) -> npt.NDArray[np.bool_]:
-        """Which exact results are finite."""
+        """Mask of the exact results that are finite."""
         return np.equal(self.special, 0)
 
     @cached_property

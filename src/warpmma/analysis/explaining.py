@@ -221,7 +221,7 @@ def _refuse_batch(record: ChainInstruction, shape: tuple[int, ...]) -> None:
 
 
 def _fits_one(record: Instruction, a: Multiplicand, b: Multiplicand) -> bool:
-    """Whether A and B have the shapes that `mma` takes, without a batch."""
+    """Return True if A and B have the shapes that `mma` takes, without a batch."""
     if isinstance(a, Quantized) or isinstance(b, Quantized):
         return False
     of_a, of_b = (as_array(x, f"{record}: {name}").shape for name, x in (("A", a), ("B", b)))

@@ -1,6 +1,6 @@
 """The record of an explanation: how one element of D is computed, and how far it is from the exact result.
 
-The parting of two targets is the first step in which they differ:
+Two targets are compared step by step:
 
 1. Steps are compared in order. Two are equal if they add the same values of the same products, keep the same bits of
    each, and have the same result.
@@ -39,12 +39,12 @@ class _Place(NamedTuple):
 
     @property
     def addition(self) -> bool:
-        """Whether it is in a link of its own, without products."""
+        """True in a link of its own, without products."""
         return not self.told.links[self.link].k
 
 
 def first_difference(told: Explanation, other: Explanation) -> FirstDifference | None:
-    """Find the first step in which two explanations of one element part."""
+    """Find the first step in which two explanations of one element differ."""
     last = None
     for x, y in zip_longest(_places(told), _places(other)):
         if x is None or y is None:
@@ -226,7 +226,7 @@ class FirstDifference(Shown):
 
 @dataclass(frozen=True, kw_only=True)
 class Explanation(Record):
-    """How one element of D came about on a target.
+    """The computation of one element of D on a target.
 
     Attributes
     ----------
@@ -290,7 +290,7 @@ class Explanation(Record):
 
     @property
     def note(self) -> str:
-        """What libraries use on the target in place of the instruction, if its sums may have other bits; else empty."""
+        """Instructions that libraries use instead on the target, if their sums may have other bits; else empty."""
         return "" if self.site else library_note(self.instruction, self.target)
 
     @property
@@ -300,7 +300,7 @@ class Explanation(Record):
 
     @property
     def parting(self) -> FirstDifference | None:
-        """Where it and `against` first differ."""
+        """The first step in which it and `against` differ."""
         return self.partings[0] if self.partings else None
 
     @cached_property
@@ -347,10 +347,7 @@ class Explanation(Record):
 
     @property
     def ignored(self) -> Fraction:
-        """What bits that the instruction ignores would have added to the exact result: of f32 given as tf32.
-
-        0 where that is nothing, or not finite.
-        """
+        """The part of the exact result from bits of f32 that an instruction for tf32 ignores; 0 if not finite."""
         if "tf32" not in (self.recipe.a, self.recipe.b):
             return Fraction(0)
         whole, used = (

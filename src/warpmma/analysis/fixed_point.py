@@ -19,7 +19,6 @@ Specification
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import NamedTuple
@@ -34,7 +33,7 @@ NOTHING = -1 << 20
 """The exponent that is given as that of the leading bit of zero."""
 
 DIGIT_BITS = 21
-"""How far apart digits are."""
+"""Distance of two digits."""
 
 _ALONG_K = 1 << (53 - 2 * DIGIT_BITS)
 _PRODUCTS = 1 << 8
@@ -94,14 +93,7 @@ def _digits(values: Float64) -> tuple[int, list[Float64 | None]]:
 
 @dataclass(eq=False)
 class FixedPoint:
-    """Exact numbers (rule 1). After a `carry`, the highest digit has the sign.
-
-    Attributes
-    ----------
-    base : int
-    digits : list of ndarray of int64
-        From the lowest; of one shape.
-    """
+    """Exact numbers (rule 1), with digits of one shape, from the lowest. After a `carry`, the highest has the sign."""
 
     base: int
     digits: list[Int64]
@@ -157,7 +149,7 @@ class FixedPoint:
         return Fraction(total) * Fraction(2) ** self.base
 
     def signs(self) -> npt.NDArray[np.bool_]:
-        """Which numbers are negative."""
+        """Mask of negative numbers."""
         return self.digits[-1] < 0  # which has the sign, after a carry
 
     def _highest(self) -> tuple[Int64, Int64]:
@@ -194,18 +186,8 @@ class FixedPoint:
         return np.where(bits != 0, exponent + 62, np.int64(NOTHING))
 
 
-def _runs(k: int) -> Iterator[slice]:
-    return (slice(start, start + _ALONG_K) for start in range(0, k, _ALONG_K))
-
-
 class Factor:
-    """A matrix that is multiplied, cut into digits once.
-
-    Parameters
-    ----------
-    values : ndarray of float64
-        Finite.
-    """
+    """A matrix of finite values that is multiplied, cut into digits once."""
 
     def __init__(self, values: Float64) -> None:
         self.shape = values.shape
@@ -218,7 +200,8 @@ def exact_product(a: Factor, b: Factor) -> FixedPoint:
     count = len(a.digits) + len(b.digits)
     total = FixedPoint(a.base + b.base, [np.zeros(shape, np.int64) for _ in range(max(2, count))])
     since = 0
-    for run in _runs(a.shape[1]):
+    for start in range(0, a.shape[1], _ALONG_K):
+        run = slice(start, start + _ALONG_K)
         since += min(len(a.digits), len(b.digits))
         if since > _PRODUCTS:
             total.carry()

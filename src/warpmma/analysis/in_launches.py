@@ -186,7 +186,7 @@ def _chain(products: Sequence[WatchedProduct], last: WatchedProduct, cell: Cell)
 
 
 def _follows(after: WatchedProduct, before: WatchedProduct, cell: Cell) -> bool:
-    """Whether one is the next, and took what was given: all of it, or this element."""
+    """Return True if one is the next, and took what was given: all of it, or this element."""
     if after.occurrence != before.occurrence + 1 or before.instruction.d_type != after.instruction.c_type:
         return False
     gave, took = (int(_matrix(x, name)[_index(cell, x, name)]) for x, name in ((before, "D"), (after, "C")))
@@ -194,7 +194,7 @@ def _follows(after: WatchedProduct, before: WatchedProduct, cell: Cell) -> bool:
 
 
 def _gave(before: WatchedProduct, after: WatchedProduct) -> bool:
-    """Whether all of D is all of another's C."""
+    """Return True if all of D is all of another's C."""
     alike = before.instruction.d_type == after.instruction.c_type
     return alike and np.array_equal(before.registers["D"], after.registers["C"])
 

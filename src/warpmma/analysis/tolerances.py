@@ -1,4 +1,4 @@
-"""Which outputs a tolerance accepts, correct and faulty ones, and which tolerance to use.
+"""The outputs that a tolerance accepts, correct and faulty ones, and the tolerance to use.
 
 1. An output passes rtol and atol if |output - expected| <= atol + rtol |expected| for every element: the rule of
    `numpy.allclose` and of `torch.testing.assert_close`. Expected are the exact results, rounded to float64; elements
@@ -66,12 +66,12 @@ class Judged(Record):
 
     @property
     def passes(self) -> bool | None:
-        """Whether the tolerance lets it pass; None where none was given."""
+        """True if the tolerance accepts it; None without a tolerance."""
         return None if self.outside is None else not self.outside
 
     @property
     def hidden(self) -> bool:
-        """Whether a fault does not change the output for these inputs."""
+        """True for a fault that does not change the output for these inputs."""
         return not self.right and not self.differing
 
 
@@ -124,24 +124,24 @@ class Advice(Record):
 
     @property
     def elements(self) -> int:
-        """How many elements were compared."""
+        """Number of elements that were compared."""
         return self.judged[0].elements
 
     @property
     def rejected(self) -> tuple[Judged, ...]:
-        """Right outputs that the tolerance does not let pass."""
+        """Right outputs that the tolerance rejects."""
         return tuple(x for x in self.judged if x.right and x.outside)
 
     @property
     def missed(self) -> tuple[Judged, ...]:
-        """Faults that the tolerance lets pass though the output differs."""
+        """Faults that the tolerance accepts though the output differs."""
         return tuple(x for x in self.judged if not x.right and not x.hidden and x.passes)
 
     @property
     def good(self) -> bool | None:
-        """Whether it lets right outputs pass, and no other; None where no tolerance was asked about.
+        """True if the tolerance accepts right outputs and no other; None without a tolerance.
 
-        It does not, where no element has an exact result that is finite: nothing was compared.
+        It is False where no element has a finite exact result: nothing was compared.
         """
         return None if self.rtol is None else self.elements > 0 and not (self.rejected or self.missed)
 
@@ -183,38 +183,26 @@ def distance(output: Float64, expected: Float64) -> Float64:
 def recommend(
     expected: Float64, faults: dict[str, Float64], needs: Sequence[tuple[str, Float64]]
 ) -> tuple[Tolerance, dict[str, float]]:
-    """Choose a tolerance (rules 3 to 5).
+    """Choose a tolerance (rules 3 to 5), and return it with the reach of every fault under it.
 
-    Parameters
-    ----------
-    expected : ndarray of float64
-    faults : dict
-        Outputs of faults that change something, by name.
-    needs : sequence of (str, ndarray)
-        By basis, what must pass, the strictest for faults first.
-
-    Returns
-    -------
-    Tolerance
-    dict
-        The reach of every fault under it.
+    `faults` are outputs of the faults that change something, by name; `needs` what must pass, by basis, the strictest
+    for faults first.
     """
     apart = {name: distance(output, expected) for name, output in faults.items()}
     size = np.abs(expected)
     best: tuple[tuple[int, float], Tolerance, dict[str, float]] | None = None
     for basis, need in needs:
-        here: tuple[tuple[int, float], Tolerance, dict[str, float]] | None = None
+        tried = []
         for rtol in _RTOLS:
             atol = _up(float(np.max(need - rtol * size, initial=0.0)))
-            if not math.isfinite(atol):
-                continue
-            reaches = {name: reach(far, atol + rtol * size) for name, far in apart.items()}
-            found = [x for x in reaches.values() if x > 1]
-            score = len(found), min(found, default=0.0)
-            if here is None or score > here[0]:
+            if math.isfinite(atol):
+                reaches = {name: reach(far, atol + rtol * size) for name, far in apart.items()}
+                found = [x for x in reaches.values() if x > 1]
+                score = len(found), min(found, default=0.0)
                 missed = tuple(name for name, x in reaches.items() if x <= 1)
-                kept = Tolerance(rtol=rtol, atol=atol, basis=basis, reach=score[1], missed=missed)
-                here = score, kept, reaches
+                made = Tolerance(rtol=rtol, atol=atol, basis=basis, reach=score[1], missed=missed)
+                tried.append((score, made, reaches))
+        here = max(tried, key=lambda x: x[0], default=None)
         if here is not None and (best is None or here[0][0] > best[0][0]):
             best = here
     if best is None:  # errors of right outputs are infinite
@@ -224,7 +212,7 @@ def recommend(
 
 
 def reach(apart: Float64, allowed: Float64) -> float:
-    """How far outside a tolerance the worst element is, times."""
+    """Return the largest ratio of a distance to the one that is allowed."""
     with np.errstate(all="ignore"):
         return float(np.max(np.where(apart > 0, apart / allowed, 0.0), initial=0.0))
 

@@ -1,8 +1,8 @@
 """The command line: a thin layer over the library.
 
 1. A command is a row: its name, a line of help, and its module, which is loaded only when the command is chosen.
-   `add_NAME` of the module adds the command's parser, whose default `run` takes the options and returns the exit
-   status.
+   `add_NAME` of the module adds the arguments to the command's parser; `run_NAME` takes the options and returns the
+   exit status, and its docstring is the description in the command's help.
 2. Exit status: 0 if all is well, 1 if something differs or is found, 2 if the request or the file is unusable or the
    output cannot be written, 3 if the program itself fails, 130 if it was interrupted, 141 if the reader of the output
    has gone.
@@ -32,16 +32,7 @@ from .output.streams import discard, say, silence, terminal_width, write
 
 @dataclass(frozen=True, kw_only=True)
 class Command:
-    """A row of the command line.
-
-    Attributes
-    ----------
-    name, help : str
-    module : str
-        Of `cli`; it has a function `add_NAME`.
-    group : str
-        Its heading in the list of commands.
-    """
+    """A row: `module`, of `commands`, has `add_NAME` and `run_NAME`; `group` is a heading of the list of commands."""
 
     name: str
     help: str
@@ -180,11 +171,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def parser_of(name: str) -> CommandParser:
     """Load a command, and return what reads its arguments."""
-    command = COMMANDS[name]
-    module = import_module(f".commands.{command.module}", __package__)
-    made = CommandParser(prog="warpmma").add_subparsers(metavar="COMMAND", prog="warpmma")
-    getattr(module, f"add_{name}")(made)
-    parser: CommandParser = made.choices[name]
+    module = import_module(f".commands.{COMMANDS[name].module}", __package__)
+    run = getattr(module, f"run_{name}")
+    parser = CommandParser(prog=f"warpmma {name}", description=run.__doc__)
+    parser.set_defaults(run=run)
+    getattr(module, f"add_{name}")(parser)
     return parser
 
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from ..._text import counted
 from ...errors import OperandError, printable, shown
-from ...formats import FloatFormat, Format
+from ...formats import FORMATS, FloatFormat, Format
 
 _MOST = 1 << 20  # values that are written out
 _HELP = "expected numbers such as 0.5, 2^-24, 3*2^-24, 1/3, inf, codes such as 0x3c00, 16x0 for sixteen, or FILE.npy"
@@ -40,10 +40,21 @@ def add_chain(parser: argparse.ArgumentParser) -> None:
     """Add the options of whole products."""
     add = parser.add_argument
     add("--indices", metavar="FILE", help="of a sparse A's stored elements, [..., m, groups, 2]")
+    add_slices(parser)
+    add("--threads", type=int, help="that share the work")
+
+
+def add_slices(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say how a chain along k is cut, and what becomes of D."""
+    add = parser.add_argument
     add("--split-k", type=int, metavar="SLICES", help="slices of k, added to C one after the other in f32")
     add("--promote-every", type=int, metavar="K", help="cut the chain every so much of k, add outside the unit")
     add("--epilogue", metavar="TYPE", help="round D to a type such as bf16")
-    add("--threads", type=int, help="that share the work")
+
+
+def given(options: argparse.Namespace, *names: str) -> dict[str, Any]:
+    """Return the options that were given, by name."""
+    return {name: value for name in names if (value := getattr(options, name)) is not None}
 
 
 def words_and_files(words: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -60,13 +71,7 @@ def is_file(text: str) -> bool:
 
 
 def read_npy(path: str, who: str) -> Any:
-    """Read the array of a file.
-
-    Raises
-    ------
-    OperandError
-        It cannot be read, or is not an .npy file of numbers.
-    """
+    """Read the array of a file; one that cannot be read, or is not an .npy file of numbers, is an `OperandError`."""
     try:
         with Path(path).open("rb") as stream:
             array = np.lib.format.read_array(stream, allow_pickle=False)
@@ -85,6 +90,11 @@ def matrix_file(path: str, fmt: Format, who: str) -> Any:
     if array.dtype.kind == "V" and array.dtype.itemsize == fmt.dtype.itemsize:
         return array.view(fmt.dtype)
     return array
+
+
+def scale_file(path: str, stype: str | None, who: str) -> Any:
+    """Read block scales of a format; of an instruction without scales, any numbers, which the product refuses."""
+    return read_npy(path, who) if stype is None else matrix_file(path, FORMATS[stype], who)
 
 
 def operand_file(path: str, name: str, fmt: Format, cast: bool = False) -> Any:

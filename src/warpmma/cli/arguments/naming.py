@@ -78,16 +78,8 @@ def add_instruction(parser: argparse.ArgumentParser, help: str = "") -> None:
 def instruction_of(words: str | Sequence[str], target: str | None = None) -> MatrixInstruction:
     """Return the instruction that words name; a choice among several is noted, and printed before the result.
 
-    Parameters
-    ----------
-    words : str or sequence of str
-    target : str, optional
-        Its instructions are preferred. Another one is returned too; the caller checks that the target has it.
-
-    Raises
-    ------
-    MnemonicError
-        No instruction is that; or several are, and what would tell them apart.
+    Instructions of the target are preferred; another one is returned too: the caller checks that the target has it.
+    Words that fit none, or several, are a `MnemonicError` that says what would tell them apart.
     """
     found = named(words, target)
     if found.note:
@@ -98,18 +90,7 @@ def instruction_of(words: str | Sequence[str], target: str | None = None) -> Mat
 def holder_of(words: str | Sequence[str], operand: str = "", target: str | None = None) -> FragmentHolder:
     """Return the instruction that words name: a product, or one of those that move fragments (rule 1).
 
-    Parameters
-    ----------
-    words : str or sequence of str
-    operand : str
-        The operand to look up, if it is known.
-    target : str, optional
-        Instructions that this target has are preferred.
-
-    Raises
-    ------
-    MnemonicError
-        No instruction matches; or several do, and the message says what would tell them apart.
+    As `instruction_of`; the operand is the one to look up, if it is known.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What `where`, `what` and `layout` share: their arguments, and how they write places and elements.
+"""The arguments that `where`, `what` and `layout` share, and how they write places and elements.
 
 1. An operand is A, B, C, D, metadata, scale_a, scale_b or address, in small or capital letters; `sfa` and `sfb` are
    scales as in CUTLASS, `p` is an address as in PTX.
@@ -18,7 +18,7 @@ from ..._lazy import later
 from ...errors import shown
 from ...isa import FragmentHolder, FragmentInstruction, Instruction
 from ...lookup import REGISTER_OPERANDS, Cell, ids_of, operand_layout
-from .naming import add_instruction
+from .naming import add_instruction, holder_of, target_of
 
 if TYPE_CHECKING:
     from ... import scaling, sparsity
@@ -37,15 +37,11 @@ def add_operand(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("operand", metavar="OPERAND", help=f"{', '.join(REGISTER_OPERANDS)}")
 
 
-def add_target(parser: argparse.ArgumentParser) -> None:
-    """Add the option that names a target, for layouts that differ between them."""
-    parser.add_argument("--target", help="whose layout, of `wmma`, whose fragments differ between GPUs")
-
-
 def add_selectors(parser: argparse.ArgumentParser, default: int | None) -> None:
-    """Add the options that choose lanes of metadata and scales."""
+    """Add the options that choose lanes of metadata and scales, and the target, whose layouts may differ."""
     for name, help_ in _SELECTORS.items():
         parser.add_argument(f"--{name.replace('_', '-')}", type=number, default=default, metavar="N", help=help_)
+    parser.add_argument("--target", help="whose layout, of `wmma`, whose fragments differ between GPUs")
 
 
 def number(text: str) -> int:
@@ -73,16 +69,18 @@ def selected(options: argparse.Namespace) -> dict[str, Any]:
     return {name: getattr(options, name) for name in _SELECTORS}
 
 
-def operand_of(word: str) -> str:
-    """Rule 1; checked before the instruction, so that a missing operand is reported first."""
+def looked_up(options: argparse.Namespace) -> tuple[FragmentHolder, str, str | None]:
+    """Return the instruction, the operand (rule 1), checked first so that a missing one is reported, and the target."""
+    word: str = options.operand
     small = word.lower().replace("-", "_")
     small = _MEANT.get(small, small)
     named = next((name for name in REGISTER_OPERANDS if name.lower() == small), word)
     check_choice("operand", named, REGISTER_OPERANDS)
-    return named
+    instruction = holder_of(options.instruction, named, options.target)
+    return instruction, named, target_of(instruction, named, options.target)
 
 
-def name_of(instruction: FragmentHolder, cell: Cell) -> str:
+def name_of(cell: Cell) -> str:
     """Write an element's name in its lane: `a1`, `nibble 6`, `byte 3`."""
     letter = REGISTER_OPERANDS[cell.operand].letter
     return f"{letter}{' ' * (len(letter) > 1)}{cell.index}"
@@ -118,4 +116,4 @@ def cell_facts(instruction: FragmentHolder, cell: Cell, target: str | None = Non
     """Return what JSON has of an element and its place; instead of a matrix's number the selectors that choose it."""
     ids: Mapping[str, int] = ids_of(instruction, cell.operand, target)[cell.matrix]
     facts = {x: getattr(cell, x) for x in ("operand", "row", "column", "lane", "register", "low", "high", "index")}
-    return {**facts, "name": name_of(instruction, cell), **ids}
+    return {**facts, "name": name_of(cell), **ids}

@@ -82,28 +82,24 @@ _EPILOG = """In bash, now or in ~/.bashrc: eval "$(warpmma completion bash)"; in
 eval "$(warpmma completion zsh)"; in fish: warpmma completion fish > ~/.config/fish/completions/warpmma.fish."""
 
 
-def add_completion(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "completion", description="Print a script that makes a shell complete commands, options, targets and the words "
-        "of instructions.", epilog=_EPILOG,
-    )  # fmt: skip
+def add_completion(parser: argparse.ArgumentParser) -> None:
+    """Add its arguments."""
+    parser.epilog = _EPILOG
     shells = parser.add_subparsers(required=True, metavar="SHELL")
     for shell in _SCRIPTS:
-        shells.add_parser(shell, description=f"Print the script for {shell}.").set_defaults(run=_script, shell=shell)
+        shells.add_parser(shell, description=f"Print the script for {shell}.").set_defaults(shell=shell)
     asked = shells.add_parser("candidates", description="What the scripts ask: what the last of some words can become.")
     asked.add_argument("words", nargs=argparse.REMAINDER, metavar="WORD", help="-- and the words behind `warpmma`")
-    asked.set_defaults(run=_candidates)
+    asked.set_defaults(shell="")
 
 
-def _script(options: argparse.Namespace) -> int:
-    write(_SCRIPTS[options.shell])
-    return 0
-
-
-def _candidates(options: argparse.Namespace) -> int:
-    words = options.words[1:] if options.words[:1] == ["--"] else options.words
-    write("\n".join(_lines(candidates(words))))
+def run_completion(options: argparse.Namespace) -> int:
+    """Print a script that makes a shell complete commands, options, targets and the words of instructions."""
+    if options.shell:
+        write(_SCRIPTS[options.shell])
+    else:
+        words = options.words[1:] if options.words[:1] == ["--"] else options.words
+        write("\n".join(_lines(candidates(words))))
     return 0
 
 
@@ -119,15 +115,7 @@ _NAMED = ("instruction", "words")
 
 @dataclass(frozen=True, kw_only=True)
 class Candidates:
-    """Possible words at a place.
-
-    Attributes
-    ----------
-    words : tuple of (str, str)
-        With what each is, in a few words or none.
-    files : bool
-        Whether a file is possible, too.
-    """
+    """Possible words at a place, each with its meaning in a few words or none; and whether a file is possible."""
 
     words: tuple[tuple[str, str], ...] = ()
     files: bool = False

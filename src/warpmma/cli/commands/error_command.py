@@ -19,7 +19,7 @@ from ...errors import OperandError, shown
 from ...isa import MatrixInstruction, check_target
 from ...layouts import OPERANDS
 from ...products import FLOAT32
-from ..arguments.matrix_files import add_chain, add_matrices, operand_file, read_npy, words_and_files
+from ..arguments.matrix_files import add_chain, add_matrices, given, operand_file, read_npy, words_and_files
 from ..arguments.naming import instruction_of
 from ..output.output_files import add_files, files_of, write_files
 from ..output.streams import note, noted, write
@@ -32,14 +32,9 @@ reads: what was lost when a matrix was rounded to its type does not count. With 
 if that tolerance lets a wrong output pass, or does not let a right one."""
 
 
-def add_error(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "error", epilog=_EPILOG,
-        description="Measure the error of every element of a product against the exact result, target beside target; "
-        "and say which wrong outputs a tolerance would let pass.",
-    )  # fmt: skip
-    add = parser.add_argument
+def add_error(parser: argparse.ArgumentParser) -> None:
+    """Add its arguments."""
+    parser.epilog, add = _EPILOG, parser.add_argument
     add("words", nargs="+", metavar="[INSTRUCTION] A.npy B.npy [C.npy]",
         help="two or three files, and a mnemonic or words that identify one, where it is not the default")  # fmt: skip
     add("--target", "--targets", required=True, metavar="TARGETS", help="such as sm_90, or sm_80,sm_90")
@@ -54,10 +49,13 @@ def add_error(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     add("--float32", choices=tuple(FLOAT32), help="how files of float32 are multiplied")
     add_files(parser, _FILES, "write the report, or draw its distribution of errors", ("csv", "svg"))
     add_output(parser)
-    parser.set_defaults(run=_error)
 
 
-def _error(options: argparse.Namespace) -> int:
+def run_error(options: argparse.Namespace) -> int:
+    """Measure the error of every element of a product against the exact result, target beside target.
+
+    Say also which wrong outputs a tolerance would let pass.
+    """
     files = _files(options)
     report = _measured(options)
     asked = options.rtol is not None or options.atol is not None
@@ -85,10 +83,10 @@ def _view(report: ErrorReport, advice: Advice | None, worst: bool, kind: str) ->
 
 def _files(options: argparse.Namespace) -> list[tuple[str, str]]:
     """Rule 3."""
-    given = options.output or []
-    if measured := [path for path in given if path.endswith(".npy")]:
+    files = options.output or []
+    if measured := [path for path in files if path.endswith(".npy")]:
         note("warpmma: the D that is measured is now --measure D.npy; the next release does not take --output for it")
-        options.measure, options.output = measured[-1], [path for path in given if path not in measured]
+        options.measure, options.output = measured[-1], [path for path in files if path not in measured]
     return files_of(options, _FILES)
 
 
@@ -103,13 +101,11 @@ def _measured(options: argparse.Namespace) -> ErrorReport:
         _untyped(path, name) if i is None else operand_file(path, name, i.format(name), options.cast)
         for name, path in zip(OPERANDS, files, strict=False)
     ]
-    more: dict[str, Any] = {
-        name: value for name in ("float32", "split_k", "promote_every", "epilogue", "threads")
-        if (value := getattr(options, name)) is not None
-    }  # fmt: skip
-    for name in ("scale_a", "scale_b", "indices"):
-        if (path := getattr(options, name)) is not None:
-            more[name] = read_npy(path, f"--{name.replace('_', '-')}")
+    more = given(options, "float32", "split_k", "promote_every", "epilogue", "threads")
+    more |= {
+        name: read_npy(path, f"--{name.replace('_', '-')}")
+        for name, path in given(options, "scale_a", "scale_b", "indices").items()
+    }
     if options.measure is not None:
         more["outputs"] = {options.measure: read_npy(options.measure, "--measure")}
     with noted():

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
@@ -28,19 +27,16 @@ _BELOW = (
 )
 
 
-def add_evidence(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "evidence", description="Say how it is known what instructions compute: measured, published or derived.",
-        epilog="More, with what would settle what is derived, is in docs/evidence.md.",
-    )  # fmt: skip
+def add_evidence(parser: argparse.ArgumentParser) -> None:
+    """Add its arguments."""
+    parser.epilog = "More, with what would settle what is derived, is in docs/evidence.md."
     parser.add_argument("instruction", nargs="*", metavar="INSTRUCTION", help="a mnemonic, or words that identify one")
     parser.add_argument("--target", help="this one alone")
     add_output(parser)
-    parser.set_defaults(run=_evidence)
 
 
-def _evidence(options: argparse.Namespace) -> int:
+def run_evidence(options: argparse.Namespace) -> int:
+    """Say how it is known what instructions compute: measured, published or derived."""
     if options.target is not None:
         check_known(options.target)
     paint = paint_of(options)
@@ -66,41 +62,38 @@ def _column(i: MatrixInstruction) -> str:
     return f"sp {group(i)}" if i.sparse else group(i)
 
 
-def _of_instruction(i: MatrixInstruction, target: str | None) -> list[dict[str, Any]]:
+_Row = tuple[dict[str, Any], Evidence]
+
+
+def _of_instruction(i: MatrixInstruction, target: str | None) -> list[_Row]:
     """Rule 2; targets with the same evidence are one row."""
     found: dict[Evidence, list[str]] = {}
     for each in i.targets if target is None else (target,):
         found.setdefault(evidence_of(i, each), []).append(each)
-    return [{"instruction": str(i), "targets": targets, **asdict(known)} for known, targets in found.items()]
+    return [({"instruction": str(i), "targets": targets}, known) for known, targets in found.items()]
 
 
-def _of_target(target: str) -> list[dict[str, Any]]:
+def _of_target(target: str) -> list[_Row]:
     """Rule 3; instructions of a group with the same evidence are one row."""
     found: dict[tuple[str, Evidence], list[str]] = {}
     for i in _every(target):
         found.setdefault((_column(i), evidence_of(i, target)), []).append(str(i))
-    return [
-        {"target": target, "group": name, "instructions": those, **asdict(known)}
-        for (name, known), those in found.items()
-    ]
+    return [({"target": target, "group": name, "instructions": those}, known) for (name, known), those in found.items()]
 
 
-def _json(rows: list[dict[str, Any]]) -> str:
-    return json.dumps(rows, indent=2)
+def _json(rows: list[_Row]) -> str:
+    return json.dumps([{**facts, **asdict(known)} for facts, known in rows], indent=2)
 
 
-def _text(rows: Iterable[dict[str, Any]], paint: Paint) -> str:
+def _text(rows: list[_Row], paint: Paint) -> str:
     lines = []
-    for row in rows:
-        if "targets" in row:
-            head = " ".join(row["targets"])
+    for facts, known in rows:
+        if "targets" in facts:
+            head = " ".join(facts["targets"])
         else:
-            count, first = len(row["instructions"]), row["instructions"][0]
-            head = f"{row['target']} {row['group']}: {first}{f' and {count - 1} more' * (count > 1)}"
-        lines.append(paint(folded(head), "bold"))
-        words = [row["source"], f"on {row['device']}" * bool(row["device"]), row["compared"]]
-        words += [f"assuming {row['assumption']}" * bool(row["assumption"]), f"as {row['machine']}"]
-        lines.append("  " + folded(f"{row['kind']}: {'; '.join(filter(None, words))}", 4))
+            count, first = len(facts["instructions"]), facts["instructions"][0]
+            head = f"{facts['target']} {facts['group']}: {first}{f' and {count - 1} more' * (count > 1)}"
+        lines += [paint(folded(head), "bold"), f"  {folded(str(known), 4)}"]
     return "\n".join(lines)
 
 

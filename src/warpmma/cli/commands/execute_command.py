@@ -18,11 +18,11 @@ from ..._arrays import Array
 from ...arithmetic import Evidence, evidence_of
 from ...errors import MnemonicError, OperandError, shown
 from ...execution import mma
-from ...formats import FORMATS, Format
+from ...formats import FORMATS
 from ...isa import Instruction, MatrixInstruction, check_target
 from ...layouts import OPERANDS
 from ...products import FLOAT32, matmul
-from ..arguments.matrix_files import add_chain, add_matrices, matrix_file, operand_file, read_npy, words_and_files
+from ..arguments.matrix_files import add_chain, add_matrices, given, operand_file, read_npy, scale_file, words_and_files
 from ..arguments.naming import instruction_of
 from ..output.output_files import write_file
 from ..output.streams import write
@@ -37,13 +37,9 @@ _SINGLE = ("metadata", "selector", "undefined")
 _WHOLE = ("float32", "indices", "split_k", "promote_every", "epilogue")
 
 
-def add_execute(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "execute", description="Multiply matrices in .npy files as an instruction does on a target, bit for bit.",
-        epilog=_EPILOG,
-    )  # fmt: skip
-    add = parser.add_argument
+def add_execute(parser: argparse.ArgumentParser) -> None:
+    """Add its arguments."""
+    parser.epilog, add = _EPILOG, parser.add_argument
     add("words", nargs="+", metavar="INSTRUCTION A.npy B.npy [C.npy]",
         help="a mnemonic or words that identify one, such as m16n8k16 f16; then two or three files")  # fmt: skip
     add("--target", required=True, help="such as sm_90")
@@ -56,10 +52,10 @@ def add_execute(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         help="how an instruction for tf32 reads float32 (default: tf32-truncated)")  # fmt: skip
     add_chain(parser)
     add_output(parser)
-    parser.set_defaults(run=_execute)
 
 
-def _execute(options: argparse.Namespace) -> int:
+def run_execute(options: argparse.Namespace) -> int:
+    """Multiply matrices in .npy files as an instruction does on a target, bit for bit."""
     words, files = words_and_files(options.words)
     if not words:
         raise MnemonicError("no instruction; expected one before the files, such as m16n8k16 f16 A.npy B.npy")
@@ -75,9 +71,8 @@ def _execute(options: argparse.Namespace) -> int:
         plain = _plain(d)
         write_file(options.output, lambda stream: np.save(stream, plain))
     known = evidence_of(i, options.target)
-    fmt = FORMATS[options.epilogue or i.d_type]
     if options.json:
-        write(json.dumps(_facts(options, i, d, fmt, known), indent=2))
+        write(json.dumps(_facts(options, i, d, known), indent=2))
     else:
         write(_text(options, i, d, known, paint_of(options)))
     return 0
@@ -88,13 +83,9 @@ def _product(options: argparse.Namespace, i: MatrixInstruction, operands: list[A
     a, b, *rest = operands
     c = rest[0] if rest else None
     more: dict[str, Any] = {"threads": options.threads}
-    for side in ("a", "b"):
-        if (path := getattr(options, f"scale_{side}")) is not None:
-            name = f"scales of {side.upper()}"
-            scales = read_npy(path, name) if i.stype is None else matrix_file(path, FORMATS[i.stype], name)
-            more[f"scale_{side}"] = scales
-    single = {name: getattr(options, name) for name in _SINGLE if getattr(options, name) is not None}
-    whole = {name: getattr(options, name) for name in _WHOLE if getattr(options, name) is not None}
+    for name, path in given(options, "scale_a", "scale_b").items():
+        more[name] = scale_file(path, i.stype, f"scales of {name[-1].upper()}")
+    single, whole = given(options, *_SINGLE), given(options, *_WHOLE)
     if single:
         if whole or not isinstance(i, Instruction):
             other = f"--{next(iter(whole)).replace('_', '-')}" if whole else "wgmma"
@@ -123,15 +114,15 @@ def _text(options: argparse.Namespace, i: MatrixInstruction, d: Array, known: Ev
     return "\n".join(lines)
 
 
-def _facts(options: argparse.Namespace, i: MatrixInstruction, d: Array, fmt: Format, known: Evidence) -> dict[str, Any]:
+def _facts(options: argparse.Namespace, i: MatrixInstruction, d: Array, known: Evidence) -> dict[str, Any]:
+    fmt = FORMATS[options.epilogue or i.d_type]
     facts: dict[str, Any] = {
         "instruction": str(i), "target": options.target, "type": fmt.name, "dtype": str(d.dtype),
         "shape": list(d.shape), "evidence": {"kind": known.kind, "source": known.source, "device": known.device},
         "output": options.output,
     }  # fmt: skip
     if options.output is None:
-        codes = fmt.codes(d)
-        facts |= {"values": _numbers(d), "codes": codes.tolist()}
+        facts |= {"values": _numbers(d), "codes": fmt.codes(d).tolist()}
     return facts
 
 

@@ -22,7 +22,7 @@ from ...errors import MnemonicError, OperandError
 from ...formats import FORMATS, Format
 from ...isa import check_target
 from ...products import FLOAT32, FMA, ChainInstruction, FloatFma
-from ..arguments.matrix_files import codes_of, is_file, matrix_file
+from ..arguments.matrix_files import add_slices, codes_of, given, is_file, matrix_file
 from ..arguments.naming import instruction_of
 from ..output.output_files import add_files, files_of, write_files
 from ..output.streams import write
@@ -34,14 +34,9 @@ _NARROW, _WIDE = 60, 118
 _STYLES = {"heading": "bold", "dim": "dim", "cut": "bad", "kept": ""}
 
 
-def add_explain(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "explain",
-        description="Tell how one element of D comes about: every product, what was truncated, how sums were rounded, "
-        "and how far the result is from the exact one.",
-        epilog=f"For example: {_EXAMPLE}",
-    )
+def add_explain(parser: argparse.ArgumentParser) -> None:
+    """Add its arguments."""
+    parser.epilog = f"For example: {_EXAMPLE}"
     parser._negative_number_matcher = re.compile(r"-(\.?\d|inf|nan)")  # -2^-24 is a value, not an option
     parser.add_argument(
         "instruction", nargs="*", metavar="INSTRUCTION",
@@ -60,17 +55,18 @@ def add_explain(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     add("--scale-b", default="", metavar="SCALES", help="block scales of the column of B, or FILE.npy")
     add("--row", type=int, default=0, help="of D, where A is a file")
     add("--column", type=int, default=0, help="of D, where B is a file")
-    add("--split-k", type=int, default=1, metavar="S", help="slices of k, whose sums are added in f32")
-    add("--promote-every", type=int, metavar="K", help="k after which partial sums are added in f32")
-    add("--epilogue", metavar="TYPE", help="type to which D is rounded at the end")
+    add_slices(parser)
     add("--all", action="store_true", help="show every step and every product of long chains")
     add_files(parser, _FILES, "write it, or draw the aligned bits", ["svg"])
     add_output(parser)
-    parser.set_defaults(run=_explain)
 
 
-def _explain(options: argparse.Namespace) -> int:
-    options.against = [target for given in options.against for target in given.split(",") if target]
+def run_explain(options: argparse.Namespace) -> int:
+    """Explain how one element of D is computed.
+
+    Every product is listed, what was truncated, how sums were rounded, and how far the result is from the exact one.
+    """
+    options.against = [target for names in options.against for target in names.split(",") if target]
     files = files_of(options, _FILES)
     instruction = _instruction(options)
     found = _explained(instruction, options)
@@ -112,16 +108,10 @@ def _explained(i: ChainInstruction, options: argparse.Namespace) -> Explanation:
     if options.column and not is_file(options.b):
         raise OperandError("--column chooses of a matrix B in a file .npy; values of --b are one column")
     a, b = _multiplicands(i, options)
-    more: dict[str, Any] = {"float32": options.float32}
+    more = given(options, "float32", "split_k", "promote_every", "epilogue")
     for name, operand in (("scale_a", "A"), ("scale_b", "B")):
         if text := getattr(options, name):
             more[name] = _scales(i, text, operand, f"--{name.replace('_', '-')}")
-    if options.split_k != 1:
-        more["split_k"] = options.split_k
-    if options.promote_every is not None:
-        more["promote_every"] = options.promote_every
-    if options.epilogue is not None:
-        more["epilogue"] = options.epilogue
     c = _accumulator(i, options, a.shape[-2], b.shape[-1])
     named = None if isinstance(i, FloatFma) else i
     return explain(

@@ -50,15 +50,7 @@ _MOST = 1 << 34  # elements
 
 @dataclass(frozen=True, kw_only=True)
 class KernelArgument:
-    """One argument.
-
-    Attributes
-    ----------
-    name : str
-        Of the result; its position if it was not named.
-    value : number, bytes, None, array or Output
-        As `launch` takes it.
-    """
+    """One argument: its name, or its position if it was not named, and its value as `launch` takes it."""
 
     name: str
     value: Any
@@ -71,13 +63,7 @@ class KernelArgument:
 
 
 def arguments_of(texts: Sequence[str], seed: int) -> list[KernelArgument]:
-    """Read arguments.
-
-    Raises
-    ------
-    OperandError
-        What cannot be read, with what could; two of one name.
-    """
+    """Read arguments; one that cannot be read, or two of one name, are an `OperandError`."""
     found: list[KernelArgument] = []
     for place, text in enumerate(texts):
         named = re.match(r"([A-Za-z_]\w*)=", text)
@@ -179,13 +165,7 @@ def _of_file(given: Any, dims: tuple[int, ...], dtype: np.dtype[Any], who: str) 
 
 
 def ordered(arguments: Sequence[KernelArgument], names: Sequence[str], kernel: str) -> list[KernelArgument]:
-    """Put arguments in the order of the kernel's parameters (rule 2).
-
-    Raises
-    ------
-    OperandError
-        Some of the names are the kernel's, and some are not.
-    """
+    """Put arguments in the order of the kernel's parameters (rule 2); a name that is not one is an `OperandError`."""
     given = {x.name: x for x in arguments}
     if not set(given) & set(names):
         return list(arguments)
@@ -208,17 +188,7 @@ _PRODUCT_HELP = "expected a line and NAME=NUMBER, such as '77 warp=1 lane=13 reg
 
 
 class KernelProduct:
-    """The `mma` that `--explain` names.
-
-    Parameters
-    ----------
-    text : str
-
-    Raises
-    ------
-    OperandError
-        No line, or an unknown name.
-    """
+    """The `mma` that `--explain` names; no line, or an unknown name, is an `OperandError`."""
 
     def __init__(self, text: str) -> None:
         line, *words = re.split(r"[\s,]+", text.strip())

@@ -34,12 +34,9 @@ _HEAD = ("shape", "D A B C", "qualifiers", "since", "PTX")
 _STYLES = ("bold", "", "", "register", "dim")
 
 
-def add_list(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "list", description="List the instructions that are simulated: all, or those that fit.",
-        epilog="A row, typed as words, names its instruction: `warpmma show m16n8k16 f32 f16 f16 f32`.",
-    )  # fmt: skip
+def add_list(parser: argparse.ArgumentParser) -> None:
+    """Add its arguments."""
+    parser.epilog = "A row, typed as words, names its instruction: `warpmma show m16n8k16 f32 f16 f16 f32`."
     add = parser.add_argument
     add("words", nargs="*", metavar="WORD", help="of the mnemonic, such as m16n8k16, e4m3 f16, sp, wgmma, satfinite")
     add("--target", help="those that this target has, such as sm_90a")
@@ -52,10 +49,10 @@ def add_list(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
     sparse.add_argument("--dense", dest="sparse", action="store_false", help="those whose A is not")
     add("--mnemonics", action="store_true", help="print mnemonics alone, a line each")
     add_output(parser)
-    parser.set_defaults(run=_list)
 
 
-def _list(options: argparse.Namespace) -> int:
+def run_list(options: argparse.Namespace) -> int:
+    """List the instructions that are simulated: all, or those that fit."""
     found = _found(options)
     if options.json:
         write(json.dumps([_facts(i) for i in found], indent=2))

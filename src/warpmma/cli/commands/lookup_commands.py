@@ -15,18 +15,16 @@ from typing import TYPE_CHECKING, Any
 from ...errors import OperandError
 from ...isa import FragmentHolder, FragmentInstruction, Instruction
 from ...lookup import Cell, ids_of, layout_known, operand_layout, what, where
-from ..arguments.naming import holder_of, target_of
 from ..arguments.operand_words import (
     add_operand,
     add_selectors,
-    add_target,
     bits_of,
     cell_facts,
     coordinate,
     element_of,
+    looked_up,
     name_of,
     number,
-    operand_of,
     selected,
 )
 from ..output.streams import write
@@ -36,14 +34,11 @@ if TYPE_CHECKING:
     from ...lookup import WordPart
 
 
-def add_where(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "where",
-        description="Say where an element sits: its lane, register and bits.",
-        epilog="Of a sparse A, COLUMN counts stored elements; of metadata it is a group of columns, of scales a block "
-        "of k, and of scale_b ROW is B's column. Of ldmatrix and stmatrix ROW is a row of memory; of address COLUMN "
-        "is 0.",
+def add_where(parser: argparse.ArgumentParser) -> None:
+    """Add its arguments."""
+    parser.epilog = (
+        "Of a sparse A, COLUMN counts stored elements; of metadata it is a group of columns, of scales a block of k, "
+        "and of scale_b ROW is B's column. Of ldmatrix and stmatrix ROW is a row of memory; of address COLUMN is 0."
     )
     add_operand(parser)
     parser.add_argument("row", type=coordinate, metavar="ROW")
@@ -52,15 +47,12 @@ def add_where(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
         "--matrix", type=int, metavar="N", help="one of m8n8k4's four, or of .x2 and .x4; 0 by default; of wmma a copy"
     )
     add_selectors(parser, 0)
-    add_target(parser)
     add_output(parser)
-    parser.set_defaults(run=_where)
 
 
-def _where(options: argparse.Namespace) -> int:
-    operand = operand_of(options.operand)
-    instruction = holder_of(options.instruction, operand, options.target)
-    target = target_of(instruction, operand, options.target)
+def run_where(options: argparse.Namespace) -> int:
+    """Say where an element sits: its lane, register and bits."""
+    instruction, operand, target = looked_up(options)
     found = [
         where(instruction, operand, options.row, options.column, matrix=matrix, target=target, **selected(options))
         for matrix in _matrices(instruction, operand, options.matrix, target)
@@ -104,9 +96,9 @@ def _place_text(instruction: FragmentHolder, cell: Cell, paint: Paint, target: s
     if operand_layout(instruction, cell.operand, target).lanes > 32:
         lane = f"{paint(f'thread {cell.lane}', 'lane')} (lane {cell.lane % 32} of warp {cell.lane // 32})"
     if cell.operand == "address":
-        return f"{paint(name_of(instruction, cell), 'bold')} of {lane}, for {element_of(instruction, cell)}"
+        return f"{paint(name_of(cell), 'bold')} of {lane}, for {element_of(instruction, cell)}"
     register = paint(f"register {cell.register}", "register")
-    text = f"{paint(name_of(instruction, cell), 'bold')} of {lane}, {bits_of(cell)} of {register}"
+    text = f"{paint(name_of(cell), 'bold')} of {lane}, {bits_of(cell)} of {register}"
     plain = len(cell.operand) == 1 and not (
         cell.operand == "A" and isinstance(instruction, Instruction) and instruction.sparse
     )
@@ -122,25 +114,19 @@ def _place_text(instruction: FragmentHolder, cell: Cell, paint: Paint, target: s
 # Registers
 
 
-def add_what(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "what", description="Say which elements a register of a lane holds, and what given bits in it mean."
-    )
+def add_what(parser: argparse.ArgumentParser) -> None:
+    """Add its arguments."""
     add_operand(parser)
     parser.add_argument("--lane", type=int, required=True, metavar="N", help="0 to 31; of wgmma the thread, 0 to 127")
     parser.add_argument("--register", type=int, metavar="N", help="one of the operand's; by default all of them")
     parser.add_argument("--word", type=number, metavar="BITS", help="what the register holds, such as 0x3c00bc00")
     add_selectors(parser, None)
-    add_target(parser)
     add_output(parser)
-    parser.set_defaults(run=_what)
 
 
-def _what(options: argparse.Namespace) -> int:
-    operand = operand_of(options.operand)
-    instruction = holder_of(options.instruction, operand, options.target)
-    target = target_of(instruction, operand, options.target)
+def run_what(options: argparse.Namespace) -> int:
+    """Say which elements a register of a lane holds, and what given bits in it mean."""
+    instruction, operand, target = looked_up(options)
     chosen = {**selected(options), "target": target}
     parts: Sequence[WordPart] = ()
     if options.word is None:
@@ -190,10 +176,7 @@ def _table(
 ) -> str:
     read_with = [", ".join(_selectors(instruction, cell)) for cell in cells]
     head, styles = ["register", "bits", "name", "holds"], ["register", "", "lane", ""]
-    rows = [
-        [str(x.register), bits_of(x).split()[1], name_of(instruction, x), element_of(instruction, x, target)]
-        for x in cells
-    ]
+    rows = [[str(x.register), bits_of(x).split()[1], name_of(x), element_of(instruction, x, target)] for x in cells]
     if any(read_with):
         head.append("read with")
         rows = [[*row, text] for row, text in zip(rows, read_with, strict=True)]

@@ -46,14 +46,10 @@ exit status: 0 if all is well, 1 if there is a hazard or the kernel fails, 2 if 
 """
 
 
-def add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "run", help="run a kernel of a .cu or .ptx file", epilog=_EPILOG,
-        description="Run a kernel of a .cu or .ptx file on simulated blocks, and say what it found and cost.",
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )  # fmt: skip
-    add = parser.add_argument
+def add_run(parser: argparse.ArgumentParser) -> None:
+    """Add its arguments."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog, add = _EPILOG, parser.add_argument
     add("file", metavar="FILE", help="CUDA C++, or PTX text (.ptx)")
     add("--kernel", metavar="NAME", help="its name, such as 'scale<float, 4>'; not needed where there is one")
     add("--grid", required=True, help="blocks: 4, or 4,2,1")
@@ -71,10 +67,10 @@ def add_run(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     add_files(parser, _FILES, "draw the line of shared memory with the most bank conflicts", ["picture"])
     add("--explain", metavar="'LINE lane=L ...'", help="how an element of an mma's result came about; see below")
     add("--json", action="store_true", help="print JSON instead of tables")
-    parser.set_defaults(run=_run)
 
 
-def _run(options: argparse.Namespace) -> int:
+def run_run(options: argparse.Namespace) -> int:
+    """Run a kernel of a .cu or .ptx file on simulated blocks, and say what it found and cost."""
     sizes = {name: _sizes(name, getattr(options, name)) for name in ("grid", "block")}
     limit = _limit(options.limit)
     if options.save is not None and not options.save.endswith(".npz"):
@@ -86,7 +82,7 @@ def _run(options: argparse.Namespace) -> int:
     module = _module(options)
     entry = _entry(module, options.kernel)
     arguments = ordered(arguments_of(options.arg, options.seed), module.parameters(entry.name), source_name(entry.name))
-    device = Device(_target(module, options.target))
+    device = Device(module.check().target if options.target is None else options.target)
     printed, started, stopped, report, refused = StringIO(), time.monotonic(), None, None, None
     try:
         with warnings.catch_warnings(), redirect_stdout(printed):
@@ -99,7 +95,10 @@ def _run(options: argparse.Namespace) -> int:
     except (WarpmmaError, KeyboardInterrupt) as error:  # print and keep what there is until then
         stopped, report = error, error.report if isinstance(error, LimitError) else None
     seconds = time.monotonic() - started
-    ran = stopped is None or not _refused(stopped)
+    refused_at_once = isinstance(stopped, WarpmmaError) and not isinstance(
+        stopped, KernelError | LimitError | HazardError
+    )
+    ran = not refused_at_once
     if ran and options.save is not None:
         _save(options.save, arguments)
     if ran and report is not None:
@@ -126,11 +125,6 @@ def _explained(asked: KernelProduct | None, report: Launch | None) -> tuple[Expl
         return asked.explained(report), None
     except WarpmmaError as error:
         return None, error
-
-
-def _refused(error: BaseException) -> bool:
-    """Whether an error came before anything ran."""
-    return isinstance(error, WarpmmaError) and not isinstance(error, KernelError | LimitError | HazardError)
 
 
 # The request
@@ -174,13 +168,6 @@ def _entry(module: PtxModule, kernel: str | None) -> PtxEntry:
             f"--kernel is missing: {module.source.name} has {', '.join(map(source_name, module)) or 'none'}"
         )
     return module[kernel if kernel is not None else next(iter(module))]
-
-
-def _target(module: PtxModule, target: str | None) -> str:
-    if target is not None:
-        return target
-    needs: str = module.check().target
-    return needs
 
 
 # The report

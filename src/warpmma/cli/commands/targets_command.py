@@ -26,17 +26,14 @@ _FEW = 3  # GPUs of a target that the table names
 _ROOM = 28  # of 119 columns, beside the others
 
 
-def add_targets(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "targets", description="List the targets with the GPUs that they are and what they have, or all of one target."
-    )
+def add_targets(parser: argparse.ArgumentParser) -> None:
+    """Add its arguments."""
     parser.add_argument("target", nargs="?", metavar="TARGET", help="one, such as sm_90a; a GPU's name is explained")
     add_output(parser)
-    parser.set_defaults(run=_targets)
 
 
-def _targets(options: argparse.Namespace) -> int:
+def run_targets(options: argparse.Namespace) -> int:
+    """List the targets with the GPUs that they are and what they have, or all of one target."""
     if options.target is not None:
         check_known(options.target)
     chosen = [TARGETS[options.target]] if options.target is not None else list(TARGETS.values())

@@ -13,21 +13,18 @@ from ...hardware import Recording, Replay, open_recording, shipped
 from ..output.streams import followed, write
 
 
-def add_verify(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "verify",
-        help="replay recorded registers and compare",
-        description="Execute what a GPU was recorded to execute, and compare every output bit for bit.",
-        epilog="Exit status: 0 without differences, 1 with, 2 if the file cannot be used or the output not be written.",
+def add_verify(parser: argparse.ArgumentParser) -> None:
+    """Add its arguments."""
+    parser.epilog = (
+        "Exit status: 0 without differences, 1 with, 2 if the file cannot be used or the output not be written."
     )
     parser.add_argument("file", nargs="?", metavar="FILE", help="an .npz archive; without it, the one in the package")
     parser.add_argument("--target", help="execute as this target does; by default as the one recorded")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
-    parser.set_defaults(run=_verify)
 
 
-def _verify(options: argparse.Namespace) -> int:
+def run_verify(options: argparse.Namespace) -> int:
+    """Execute what a GPU was recorded to execute, and compare every output bit for bit."""
     recording = open_recording(options.file) if options.file is not None else shipped()
     target = recording.target if options.target is None else options.target
     replays = followed(recording.replay(target), len(recording.legal(target)))

@@ -10,8 +10,8 @@ from ..._views import view
 from ...isa import FragmentHolder, FragmentInstruction, check_target, words_of
 from ...layouts import ORDERS, TABLE_FORMATS
 from ...lookup import layout_table
-from ..arguments.naming import add_instruction, holder_of, target_of
-from ..arguments.operand_words import add_operand, add_selectors, add_target, operand_of, selected
+from ..arguments.naming import add_instruction, holder_of
+from ..arguments.operand_words import add_operand, add_selectors, looked_up, selected
 from ..output.output_files import add_files, kind_of, write_file, write_or_replace
 from ..output.streams import say, write
 from ..output.terminal import Paint, add_output, paint_of, prose_width
@@ -19,19 +19,15 @@ from ..output.terminal import Paint, add_output, paint_of, prose_width
 _PAGE = "warpmma.html"
 
 
-def add_show(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "show", description="Show one instruction: its operands in registers, formulas both ways, how each target "
-        "computes it, and how that is known.",
-    )  # fmt: skip
+def add_show(parser: argparse.ArgumentParser) -> None:
+    """Add its arguments."""
     add_instruction(parser)
     parser.add_argument("--target", help="how this one computes it; by default all that have it")
     add_output(parser)
-    parser.set_defaults(run=_show)
 
 
-def _show(options: argparse.Namespace) -> int:
+def run_show(options: argparse.Namespace) -> int:
+    """Show one instruction: operands in registers, formulas both ways, how each target computes it, and evidence."""
     instruction = holder_of(options.instruction, target=options.target)
     if options.target is not None:
         check_target(instruction, options.target)
@@ -64,25 +60,19 @@ def _painted(text: str, paint: Paint) -> str:
     return "\n".join(lines)
 
 
-def add_layout(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "layout", description="Print an operand: every element with its lane and its place in the lane's fragment."
-    )
+def add_layout(parser: argparse.ArgumentParser) -> None:
+    """Add its arguments."""
     add_operand(parser)
     parser.add_argument("--by", choices=ORDERS, default="element", help="rows and columns, or lanes and registers")
     parser.add_argument("--format", choices=TABLE_FORMATS, help="by default text, or what the file's ending says")
     add_files(parser, TABLE_FORMATS, "write it there; a file of that name is replaced", once=True)
     add_selectors(parser, None)
-    add_target(parser)
     parser.add_argument("--json", action="store_true", help="the same as --format json")
-    parser.set_defaults(run=_layout)
 
 
-def _layout(options: argparse.Namespace) -> int:
-    operand = operand_of(options.operand)
-    instruction = holder_of(options.instruction, operand, options.target)
-    target = target_of(instruction, operand, options.target)
+def run_layout(options: argparse.Namespace) -> int:
+    """Print an operand: every element with its lane and its place in the lane's fragment."""
+    instruction, operand, target = looked_up(options)
     table = layout_table(instruction, operand, by=options.by, target=target, **selected(options))
     form = "json" if options.json else options.format
     if form is None:
@@ -91,22 +81,19 @@ def _layout(options: argparse.Namespace) -> int:
     return 0
 
 
-def add_explore(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command."""
-    parser = commands.add_parser(
-        "explore",
-        help="write all of it as one HTML page to look around in",
-        description="Write the explorer: one HTML file, which needs no network and no server. It shows which lane "
-        "holds which element of every instruction, and explains sums on two targets beside each other.",
-    )
+def add_explore(parser: argparse.ArgumentParser) -> None:
+    """Add its arguments."""
     parser.add_argument("out", nargs="?", default=_PAGE, metavar="OUT.html", help=f"where to; by default {_PAGE}")
     parser.add_argument("-o", "--output", metavar="FILE", help="the same, as the other commands have it")
     parser.add_argument("--open", action="store_true", help="open it in a browser")
     parser.add_argument("--json", action="store_true", help="print where it is, and its size, as JSON")
-    parser.set_defaults(run=_explore)
 
 
-def _explore(options: argparse.Namespace) -> int:
+def run_explore(options: argparse.Namespace) -> int:
+    """Write the explorer: one HTML file, which needs no network and no server.
+
+    It shows which lane holds which element of every instruction, and explains sums on two targets beside each other.
+    """
     from ...show import explorer_page
 
     path = Path(options.output or options.out)

@@ -1,1 +1,1 @@
-"""Where commands write: streams, terminals, files."""
+"""Output of commands: streams, terminals, files."""

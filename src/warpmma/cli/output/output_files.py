@@ -33,19 +33,9 @@ _OLD = ("svg", "csv", "picture")
 def add_files(
     parser: argparse.ArgumentParser, kinds: Sequence[str], what: str, older: Sequence[str] = (), *, once: bool = False
 ) -> None:
-    """Add `-o` and `--output`, and older spellings.
+    """Add `-o` and `--output`, which may be given several times or `once`, and older spellings ("svg", "csv").
 
-    Parameters
-    ----------
-    parser : ArgumentParser
-    kinds : sequence of str
-        Formats that the command writes, of `ENDINGS`.
-    what : str
-        Contents, for the help.
-    older : sequence of str
-        Older names of the option, "svg", "csv" or "picture".
-    once : bool
-        Whether only one file is allowed.
+    Kinds are formats of `ENDINGS` that the command writes; `what` is the contents, for the help.
     """
     listed = " ".join(ENDINGS[kind] for kind in kinds)
     parser.add_argument(
@@ -93,20 +83,9 @@ def write_files(files: Sequence[tuple[str, str]], made: Callable[[str], str]) ->
 
 
 def write_file(path: str | Path, fill: Callable[[BinaryIO], object], expected: str = "") -> None:
-    """Write a file.
+    """Write a file with a function that fills a binary stream.
 
-    Parameters
-    ----------
-    path : str or Path
-    fill : callable
-        Writes the contents to a binary stream.
-    expected : str
-        Ends the error.
-
-    Raises
-    ------
-    OperandError
-        It cannot be written.
+    One that cannot be written is an `OperandError`, which ends with what was expected.
     """
     new, target = None, Path(path)
     try:

@@ -30,14 +30,7 @@ _STYLES = {
 
 @dataclass(frozen=True)
 class Paint:
-    """Colour, or none.
-
-    Attributes
-    ----------
-    colour : bool
-    terminal : bool
-        Whether the output is one.
-    """
+    """Colour, or none; and whether the output is a terminal."""
 
     colour: bool = False
     terminal: bool = False
@@ -47,10 +40,9 @@ class Paint:
         return f"\x1b[{_STYLES[style][0]}m{text}\x1b[0m" if self.colour and text else text
 
 
-def add_output(parser: argparse.ArgumentParser, *, json: bool = True) -> None:
+def add_output(parser: argparse.ArgumentParser) -> None:
     """Add `--json` and `--color`."""
-    if json:
-        parser.add_argument("--json", action="store_true", help="print JSON instead of text")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of text")
     parser.add_argument(
         "--color", choices=("auto", "always", "never"), default="auto", help="auto (a terminal's), always or never"
     )
@@ -80,18 +72,7 @@ def tabulated(
 ) -> str:
     """Lay out rows; the first is the heading (rule 2).
 
-    Parameters
-    ----------
-    rows : sequence of sequence of str
-    paint : Paint
-    left : collection of int
-        Columns that are aligned to the left.
-    styles : sequence of str
-        Of each column, "" for none.
-
-    Returns
-    -------
-    str
+    The columns `left` are aligned to the left; `styles` are those of the columns, "" for none.
 
     Examples
     --------

@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from html import escape
 from itertools import islice
+from typing import Any
 
 from .drawing import FONT, MONOSPACE, style_sheet
 
@@ -39,17 +40,7 @@ _RULES = (
 
 
 def card(heading: str, rows: Iterable[tuple[str, str]] = (), parts: Iterable[str] = ()) -> str:
-    """Write a card.
-
-    Parameters
-    ----------
-    heading : str
-        Text.
-    rows : iterable of (str, str)
-        A name, which is text, and its value, which is HTML.
-    parts : iterable of str
-        HTML below the rows.
-    """
+    """Write a card: a heading, which is text; rows of a name, which is text, and a value in HTML; HTML below them."""
     sheet = f"<style>{style_sheet(_COLOURS)}{_RULES}</style>"
     top = f"<h4>{escape(heading)}</h4>" if heading else ""
     return f"<div class='warpmma warpmma-card'>{sheet}{top}{_rows(rows)}{''.join(parts)}</div>"
@@ -72,6 +63,11 @@ def opened(summary: str, inside: str, *, now: bool = False) -> str:
 def preformatted(words: str) -> str:
     """Write lines of text as they are."""
     return f"<pre>{_clean(words)}</pre>"
+
+
+def text_html(record: Any) -> str:
+    """Write a card of a record's text."""
+    return card("", parts=[preformatted(record.text())])
 
 
 def fields_html(record: object) -> str:
@@ -110,18 +106,13 @@ def _rows(rows: Iterable[tuple[str, str]]) -> str:
 def field_rows(record: object, depth: int = 0) -> list[tuple[str, str]]:
     """Return the rows of a record's fields, except empty texts."""
     values = {field.name: getattr(record, field.name) for field in fields(record) if field.repr}  # type: ignore[arg-type]
-    return [(name.replace("_", " "), value_html(x, depth)) for name, x in values.items() if not _empty(x)]
-
-
-def _empty(value: object) -> bool:
-    return isinstance(value, str) and not value
+    return [(name.replace("_", " "), value_html(x, depth)) for name, x in values.items() if not isinstance(x, str) or x]
 
 
 def _titled(record: object) -> str:
     """Name a record by its type, and by its `str` if it defines one."""
-    name, said = type(record).__name__, ""
-    if type(record).__str__ is not object.__str__:
-        said = str(record)
+    name = type(record).__name__
+    said = str(record) if type(record).__str__ is not object.__str__ else ""
     return f"{name} {said}" if 0 < len(said) <= _MOST_TITLE else name
 
 

@@ -99,13 +99,11 @@ def box(
     stroke: str = "line",
     note: str = "",
     data: Data | None = None,
-    radius: float = 0,
     weight: float = 1,
     dashed: bool = False,
 ) -> str:
     """Draw a rectangle, with a note that shows when it is pointed at; a `fill` or `stroke` of "none" draws none."""
-    marks = f" rx='{radius:g}'" if radius else ""
-    marks += _strokes(weight, "3 2" if dashed else "")
+    marks = _strokes(weight, "3 2" if dashed else "")
     place = f"x='{x:g}' y='{y:g}' width='{width:g}' height='{height:g}'"
     return _noted(
         f"<rect {place} fill='{_light(fill)}' stroke='{_light(stroke)}'{marks}{_attributes(data)}", note, "rect"
@@ -150,24 +148,9 @@ def document(
     description: str = "",
     data: Data | None = None,
 ) -> str:
-    """Write a whole picture.
+    """Write a whole picture of a size in pixels; it shrinks with the page that shows it.
 
-    Parameters
-    ----------
-    body : iterable of str
-    width, height : float
-        Of the picture, in pixels; it shrinks with the page that shows it.
-    title : str
-        One line, for screen readers too.
-    theme : {"auto", "light", "dark"}
-    description : str
-        More, for readers of screens.
-    data : mapping, optional
-
-    Raises
-    ------
-    OperandError
-        Another theme.
+    `title` is one line, and `description` more of it, for screen readers. Another theme is an `OperandError`.
     """
     check_choice("theme", theme, THEMES)
     width, height = round(width), round(height)

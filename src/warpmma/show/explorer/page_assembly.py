@@ -139,8 +139,7 @@ def explorer_data() -> dict[str, Any]:
         layouts, each with the number of matrices that count and its targets; `known` is a text's number.
     """
     pools = {"layouts": _Pool(_layout), "ids": _Pool(list), "recipes": _Pool(_recipe), "evidence": _Pool(_evidence)}
-    pools |= {"held": _Pool(list), "lists": _Pool(list), "texts": _Pool(str)}
-    pools["plans"] = _Pool(list)
+    pools |= {"held": _Pool(list), "lists": _Pool(list), "texts": _Pool(str), "plans": _Pool(list)}
     every: tuple[MatrixInstruction, ...] = (*instructions(), *warpgroup_instructions())
     rows = [_row(record, pools) for record in every]
     moves = [_move_row(each, pools) for each in fragment_instructions() if not _SPACES & {*str(each).split(".")}]

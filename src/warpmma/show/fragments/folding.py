@@ -36,19 +36,9 @@ class Repeat:
 
 @dataclass(frozen=True, kw_only=True)
 class FoldedLayout:
-    """The part of a layout that is shown.
+    """The part of a layout that is shown: `rows` by `columns` elements, and `repeats` by which the rest follows.
 
-    Attributes
-    ----------
-    layout : Layout
-    along : {"row", "column"}
-        The coordinate along which a register's elements lie.
-    run : int
-        Elements in a box.
-    rows, columns : int
-        Shown, in elements.
-    repeats : tuple of Repeat
-        How the rest follows, in the order in which they apply.
+    A box has `run` elements of a register, side by side along `along`, "row" or "column".
     """
 
     layout: Layout
@@ -80,9 +70,8 @@ class FoldedLayout:
 
     def data(self, cell: Cell) -> dict[str, object]:
         """Return the attributes of a box."""
-        found: dict[str, object] = dict(fields_of(cell))
-        if not self.layout.matrix:
-            del found["matrix"]
+        names = [name for name in _FIELDS if name != "matrix" or self.layout.matrix]
+        found: dict[str, object] = {name: getattr(cell, name) for name in names}
         return found if self.inside is None else {**found, "repeat": self.inside}
 
     @property
@@ -93,11 +82,6 @@ class FoldedLayout:
     def notes(self) -> list[str]:
         """Describe how the rest follows."""
         return [_said(repeat, self.layout) for repeat in self.repeats]
-
-
-def fields_of(cell: Cell) -> dict[str, int]:
-    """Return the numbers of a cell."""
-    return {name: getattr(cell, name) for name in _FIELDS}
 
 
 def fold(layout: Layout) -> FoldedLayout:

@@ -45,44 +45,16 @@ def instruction_svg(
     target: str | None = None,
     theme: Theme = "auto",
 ) -> str:
-    """Picture the registers of an operand of an instruction.
+    """Picture the registers of an operand of an instruction, as `Instruction.svg` says; `by` is "element" or "lane".
 
-    Parameters
-    ----------
-    instruction : Instruction, WarpgroupInstruction or FragmentInstruction
-    operand : {"A", "B", "C", "D", "metadata", "scale_a", "scale_b", "address"}
-    by : {"element", "lane"}
-    selector, byte_id, thread_id : int, optional
-        Of metadata and scales: show only the parts that are read with these.
-    target : str, optional
-        Where layouts differ between targets, it must be named.
-    theme : {"auto", "light", "dark"}
-
-    Raises
-    ------
-    OperandError, MetadataError, ScaleError, TargetError
-        Another operand, order, selector or theme; a target without the instruction, or none where layouts differ.
+    With a selector, byte-id or thread-id, only the parts of metadata and scales that are read with it are shown.
     """
     chosen = {"selector": selector, "byte_id": byte_id, "thread_id": thread_id}
     return table_svg(layout_table(instruction, operand, by=by, target=target, **chosen), theme=theme)
 
 
 def layout_svg(layout: Layout, by: str = "element", *, operand: str = "", theme: Theme = "auto") -> str:
-    """Picture a layout.
-
-    Parameters
-    ----------
-    layout : Layout
-    by : {"element", "lane"}
-    operand : {"A", "B", "C", "D", ""}
-        Whose layout it is, for the names of elements and coordinates.
-    theme : {"auto", "light", "dark"}
-
-    Raises
-    ------
-    OperandError
-        Another order, operand or theme.
-    """
+    """Picture a layout; an operand gives names to elements and coordinates."""
     check_choice("operand", operand, (*OPERANDS, ""))
     return table_svg(FragmentTable(layout=layout, by=by, operand=operand, letter=operand.lower() or "e"), theme=theme)
 
@@ -204,7 +176,7 @@ class _FragmentGrid:
 
     @property
     def _worded(self) -> bool:
-        """Whether elements have no letter, so that boxes name their bits instead."""
+        """True where elements have no letter: boxes name their bits instead."""
         return len(self.table.letter) > 1
 
     @property
@@ -258,12 +230,12 @@ class _FragmentGrid:
 
     @property
     def _numbered(self) -> bool:
-        """Whether boxes name their register: a register with several lettered elements."""
+        """True where boxes name their register: it has several lettered elements."""
         return self.layout.packing.per_register > 1 and not self._worded
 
     @property
     def _split(self) -> bool:
-        """Whether each of a box's two elements has its own column."""
+        """True where each of a box's two elements has its own column."""
         return self.folded.box == (1, 2) and not self._worded
 
     def _by_element(self) -> _Drawn:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ...lookup import WarpWords, WordPart
 from ...sparsity import legal_codes, pattern
 from ..drawing.cards import card
@@ -29,12 +31,10 @@ def words_svg(of: WarpWords, *, theme: Theme = "auto") -> str:
     width = max(_LEAST, wide + 2 * MARGIN)
     body, y = header(title, str(of.instruction), _summary(of), width)
     body += [f"<g transform='translate({MARGIN} {y:g})'>", *grid, "</g>"]
-    if metadata and any(part.code not in legal_codes(of.instruction) for part in of.parts):
-        said = ["A dashed edge: PTX leaves such a nibble undefined; an H200 reads it by the same rule."]
-        parts, high = lines(MARGIN, y + high, said, width - 2 * MARGIN)
-        body, y = [*body, *parts], high
-    else:
-        y += high
+    undefined = metadata and any(part.code not in legal_codes(of.instruction) for part in of.parts)
+    said = ["A dashed edge: PTX leaves such a nibble undefined; an H200 reads it by the same rule."] * undefined
+    parts, y = lines(MARGIN, y + high, said, width - 2 * MARGIN)
+    body += parts
     parts, y = _words(of, y + 14)
     body += parts
     data = {"view": "words", "operand": of.operand, "mnemonic": of.instruction, **{
@@ -60,25 +60,22 @@ def _summary(of: WarpWords) -> str:
 
 
 def _data(part: WordPart) -> dict[str, object]:
-    cell = part.cell
-    return {"row": cell.row, "column": cell.column, "lane": cell.lane, "low": cell.low, "high": cell.high,
-            "code": part.code}  # fmt: skip
+    return {**{name: getattr(part.cell, name) for name in ("row", "column", "lane", "low", "high")}, "code": part.code}
 
 
 def _groups(of: WarpWords) -> _Drawn:
     """Draw A row by row: a group's nibble, and its four places."""
     legal, law = legal_codes(of.instruction), pattern(of.instruction)
-    groups = max(part.cell.column for part in of.parts) + 1
-    rows = max(part.cell.row for part in of.parts) + 1
+    groups, rows = (max(getattr(part.cell, axis) for part in of.parts) + 1 for axis in ("column", "row"))
     place, gap = (22.0, 8.0) if groups <= 8 else (17.0, 7.0)
     wide, high, left, top = _PLACES * place, 34.0, 34.0, 26.0
-    body = [text(left - 8, top - 8, "m \\ k", size=11, anchor="end", fill="pale")]
-    for column in range(groups):
-        said = f"{column * law.width}{_DASH}{(column + 1) * law.width - 1}"
-        x = left + column * (wide + gap) + wide / 2
-        body.append(text(x, top - 8, said, size=11, anchor="middle", fill="pale"))
-    for row in range(rows):
-        body.append(text(left - 8, top + row * high + 24, str(row), size=11, anchor="end", fill="pale"))
+    body = _indices(
+        "m",
+        law.width,
+        [left + i * (wide + gap) + wide / 2 for i in range(groups)],
+        left - 8,
+        [top + i * high for i in range(rows)],
+    )
     for part in of.parts:
         x, y = left + part.cell.column * (wide + gap), top + part.cell.row * high
         named, code = f"T{part.cell.lane} {part.cell.low}{_DASH}{part.cell.high}", f"{part.code:X}"
@@ -99,6 +96,15 @@ def _groups(of: WarpWords) -> _Drawn:
     return body, left + groups * (wide + gap) - gap, top + rows * high
 
 
+def _indices(outer: str, each: int, middles: Sequence[float], left: float, tops: Sequence[float]) -> list[str]:
+    """Write the k above columns, of `each` k, and the numbers of rows to the left."""
+    body = [text(left, tops[0] - 8, f"{outer} \\ k", size=11, anchor="end", fill="pale")]
+    for i, x in enumerate(middles):
+        said = f"{i * each}{_DASH}{(i + 1) * each - 1}"
+        body.append(text(x, tops[0] - 8, said, size=11, anchor="middle", fill="pale"))
+    return body + [text(left, y + 24, str(i), size=11, anchor="end", fill="pale") for i, y in enumerate(tops)]
+
+
 def _kept(nibble: int) -> dict[int, list[str]]:
     """Places that are stored, and which of the group's two stored places they are."""
     found: dict[int, list[str]] = {}
@@ -109,17 +115,17 @@ def _kept(nibble: int) -> dict[int, list[str]]:
 
 def _scales(of: WarpWords) -> _Drawn:
     """Draw a line for each row of A, or column of B."""
-    cells = [part.cell for part in of.parts]
-    size, blocks = of.instruction.k // (max(cell.column for cell in cells) + 1), max(cell.column for cell in cells) + 1
-    rows = max(cell.row for cell in cells) + 1
+    blocks, rows = (max(getattr(part.cell, axis) for part in of.parts) + 1 for axis in ("column", "row"))
+    size = of.instruction.k // blocks
     outer = "m" if of.operand == "scale_a" else "n"
     left, top, wide = 44.0, 26.0, 128.0
-    body = [text(left - 8, top - 8, f"{outer} \\ k", size=11, anchor="end", fill="pale")]
-    for column in range(blocks):
-        x, said = left + (column + 0.5) * wide, f"{column * size}{_DASH}{(column + 1) * size - 1}"
-        body.append(text(x, top - 8, said, size=11, anchor="middle", fill="pale"))
-    for row in range(rows):
-        body.append(text(left - 8, top + row * (_ROW + 12) + 24, str(row), size=11, anchor="end", fill="pale"))
+    body = _indices(
+        outer,
+        size,
+        [left + (i + 0.5) * wide for i in range(blocks)],
+        left - 8,
+        [top + i * (_ROW + 12) for i in range(rows)],
+    )
     for part in of.parts:
         cell = part.cell
         x, y = left + cell.column * wide, top + cell.row * (_ROW + 12)

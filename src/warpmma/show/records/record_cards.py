@@ -6,7 +6,7 @@ from html import escape
 
 from ...arithmetic import Recipe
 from ...formats import FloatFormat, IntegerFormat
-from ...isa import FragmentInstruction, Instruction, MatrixInstruction, WarpgroupInstruction
+from ...isa import FragmentHolder, FragmentInstruction, Instruction, MatrixInstruction, WarpgroupInstruction
 from ...layouts import Layout
 from ...registers import Packing
 from ..drawing.cards import card, field_rows, opened, preformatted
@@ -24,12 +24,11 @@ def instruction_html(instruction: MatrixInstruction) -> str:
     rows = [
         ("shape", escape(f"{i.shape}: D ({i.m} by {i.n}) = A ({i.m} by {i.k}) B ({i.k} by {i.n}) + C")),
         ("types", escape(", ".join(f"{x} {i.type(x)}" for x in ("A", "B", "C", "D")))),
-        ("targets", escape(", ".join(i.targets))), ("since PTX", ".".join(map(str, i.ptx))),
-    ]  # fmt: skip
+    ]
     if isinstance(i, Instruction) and i.sparse:
-        rows.insert(2, ("sparse", f"two of four places of A are stored; {i.sparsity}"))
+        rows.append(("sparse", f"two of four places of A are stored; {i.sparsity}"))
     if isinstance(i, Instruction) and i.block_scale:
-        rows.insert(2, ("scales", f"{i.stype}, {i.scales_per_row} for each row of A and column of B"))
+        rows.append(("scales", f"{i.stype}, {i.scales_per_row} for each row of A and column of B"))
     alike = str(i.layout("C")) == str(i.layout("D")) and i.type("C") == i.type("D")
     parts = []
     for operand in operands:
@@ -40,13 +39,12 @@ def instruction_html(instruction: MatrixInstruction) -> str:
         many = f"{layout.registers} register{'s' * (layout.registers > 1)}"
         said = f"{names}: {size_of(layout)}, {i.type(operand)}, {many}"  # type: ignore[arg-type]
         parts.append(opened(said, instruction_svg(i, operand)))
-    return card(str(i), rows, [*parts, opened("All about it", preformatted(page(i)))])
+    return _instruction_card(i, rows, parts)
 
 
 def fragments_html(instruction: FragmentInstruction) -> str:
     """Draw an instruction that moves fragments: the fragments of each kind of target, and all about it, at a click."""
     i = instruction
-    rows = [("targets", escape(", ".join(i.targets))), ("since PTX", ".".join(map(str, i.ptx)))]
     parts = []
     for operand in i.operands:
         for layout, targets in i.fragments(operand).items():
@@ -54,6 +52,11 @@ def fragments_html(instruction: FragmentInstruction) -> str:
             said = f"{operand}: {size_of(layout)}, {i.element_type(operand)}"
             on = f", on {targets[0]} to {targets[-1]}" * several
             parts.append(opened(said + on, instruction_svg(i, operand, target=targets[-1] if several else None)))
+    return _instruction_card(i, [], parts)
+
+
+def _instruction_card(i: FragmentHolder, rows: list[tuple[str, str]], parts: list[str]) -> str:
+    rows += [("targets", escape(", ".join(i.targets))), ("since PTX", ".".join(map(str, i.ptx)))]
     return card(str(i), rows, [*parts, opened("All about it", preformatted(page(i)))])
 
 

@@ -1,4 +1,4 @@
-"""Advice on tolerances as text, JSON and HTML."""
+"""Advice on tolerances as text and JSON."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from textwrap import wrap
 
 from ..._text import table
 from ...analysis import Advice, Judged
-from ..drawing.cards import card, preformatted
 from .error_tables import figure, shortened
 
 _WIDTH = 118
@@ -21,13 +20,12 @@ def text(advice: Advice) -> str:
     asked = advice.rtol is not None
     if asked:
         head = f"What rtol = {advice.rtol:g}, atol = {advice.atol:g} lets pass, of D of {advice.product}"
+        columns, left = ["output", "verdict", "outside", "largest", "atol below", "what the kernel did"], [0, 1, 5]
     else:
         head = f"Which faults a tolerance finds, of D of {advice.product}"
+        columns, left = ["output", "largest", "found by", "what the kernel did"], [0, 3]
     rule = "(an element passes if |output - expected| <= atol + rtol |expected|)"
-    columns = ["output", *(["verdict", "outside"] if asked else []), "largest", *(["atol below"] if asked else []),
-               *([] if asked else ["found by"]), "what the kernel did"]  # fmt: skip
     rows = [columns, *(_row(x, asked=asked) for x in advice.judged)]
-    left = (0, 1, len(columns) - 1) if asked else (0, len(columns) - 1)
     lines = [head, rule, "", *table(rows, left), ""]
     for sentence in _sentences(advice):
         lines += wrap(sentence, _WIDTH, break_on_hyphens=False, break_long_words=False)
@@ -123,11 +121,6 @@ def json(advice: Advice) -> str:
         "recommended": asdict(advice.recommended),
     }  # fmt: skip
     return json_.dumps(_finite(found), indent=2)
-
-
-def html(advice: Advice) -> str:
-    """Write advice in a notebook."""
-    return card("", parts=[preformatted(advice.text())])
 
 
 def _finite(x: object) -> object:

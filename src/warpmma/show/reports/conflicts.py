@@ -46,17 +46,7 @@ def svg(launch: Launch, site: Site | int, theme: Theme = "auto") -> str:
     Every row is a wavefront, every column a bank; a box names the lanes that the bank serves. Without conflicts a phase
     is one row.
 
-    Parameters
-    ----------
-    launch : Launch
-    site : Site or int
-        One of `launch.costs.sites`, or a line of the kernel with one such access.
-    theme : {"auto", "light", "dark"}
-
-    Raises
-    ------
-    OperandError
-        No such access, or several.
+    The site is one of `launch.costs.sites`, or a line of the kernel with one such access; else an `OperandError`.
     """
     costs = launch.costs
     entry = _find(costs, site)

@@ -14,7 +14,7 @@ from ...analysis import BINS, ErrorReport, ProductError
 from ..drawing.cards import card, preformatted
 from ..drawing.cards import page as in_page
 from ..drawing.drawing import Theme, document, group, line, path, text, text_width
-from .error_tables import alike, bin_name, figure, headline, measured, share, shortened, shown_bins
+from .error_tables import alike, bin_name, figures_of, headline, share, shortened, shown_bins
 
 _LEFT, _RIGHT, _TOP, _HEIGHT, _ROW = 64.0, 28.0, 72.0, 280.0, 22.0
 _COLOURS = 4
@@ -25,17 +25,14 @@ _MARKS = (
     "M{x} {y0}L{x1} {y1}H{x0}Z",
     "M{x} {y0}L{x1} {y}L{x} {y1}L{x0} {y}Z",
 )
-_COLUMNS = (("ulps: largest", 0), ("mean", 80), ("relative: largest", 205), ("of |A||B|+|C|", 315), ("<= 1/2 ulp", 405))
+_COLUMNS = (
+    ("ulps: largest", "ulps", 0), ("mean", "mean_ulps", 80), ("relative: largest", "largest_relative", 205),
+    ("of |A||B|+|C|", "backward", 315), ("<= 1/2 ulp", "rounded", 405),
+)  # fmt: skip
 
 
 def svg(report: ErrorReport, *, theme: Theme = "auto") -> str:
-    """Draw the distribution of errors of all products.
-
-    Parameters
-    ----------
-    report : ErrorReport
-    theme : {"auto", "light", "dark"}
-    """
+    """Draw the distribution of errors of all products."""
     same = alike(report.products)
     products = [some[0] for some in same]
     bins = range(max(shown_bins(products).stop, _FEWEST))
@@ -62,9 +59,8 @@ def _named(some: Sequence[ProductError]) -> str:
 
 
 def _said(some: Sequence[ProductError]) -> str:
-    product = some[0]
-    largest = figure(product.largest.ulps if product.largest else None)
-    return f"{_named(some)}: largest error {largest} ulps, mean {figure(measured(product, 'mean_ulps'))} ulps"
+    figures = figures_of(some[0])
+    return f"{_named(some)}: largest error {figures['ulps']} ulps, mean {figures['mean_ulps']} ulps"
 
 
 def _y(part: float) -> float:
@@ -133,7 +129,7 @@ def _mark(x: float, y: float, number: int, note: str = "") -> str:
 def _legend(same: Sequence[Sequence[ProductError]], top: float) -> list[str]:
     names = [shortened(_named(some), 32) for some in same]
     start = 76 + max(text_width(name, 12) for name in names) + 90
-    parts = [text(start + x, top, name, size=11, anchor="end", fill="pale") for name, x in _COLUMNS]
+    parts = [text(start + x, top, name, size=11, anchor="end", fill="pale") for name, _, x in _COLUMNS]
     for i, ((product, *_), name) in enumerate(zip(same, names, strict=True)):
         y = top + _ROW * (i + 1)
         parts += [
@@ -141,13 +137,8 @@ def _legend(same: Sequence[Sequence[ProductError]], top: float) -> list[str]:
             _mark(40, y - 4, i),
             text(76, y, name, size=12),
         ]
-        values = (
-            figure(product.largest.ulps if product.largest else None), figure(measured(product, "mean_ulps")),
-            figure(measured(product, "largest_relative")), figure(measured(product, "backward")),
-            share(product.rounded, product.compared),
-        )  # fmt: skip
-        for (_, x), value in zip(_COLUMNS, values, strict=True):
-            parts.append(text(start + x, y, value, size=12, anchor="end"))
+        figures = figures_of(product)
+        parts += [text(start + x, y, figures[key], size=12, anchor="end") for _, key, x in _COLUMNS]
     return parts
 
 

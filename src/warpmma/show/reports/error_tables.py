@@ -55,11 +55,9 @@ def text(report: ErrorReport) -> str:
 
 def headline(products: Sequence[ProductError]) -> str:
     """Say in one line what was measured."""
-    first = products[0]
-    shape = " x ".join(map(str, first.result.shape))
-    of = first.choice.instruction
-    types = f"{of.a_type} x {of.b_type}"
-    return f"Errors of D, {shape}, {types}, k = {first.choice.k}, against the exact result"
+    choice, shape = products[0].choice, " x ".join(map(str, products[0].result.shape))
+    types = f"{choice.instruction.a_type} x {choice.instruction.b_type}"
+    return f"Errors of D, {shape}, {types}, k = {choice.k}, against the exact result"
 
 
 def _place(index: Sequence[int]) -> str:
@@ -71,18 +69,25 @@ def _figures(products: Sequence[ProductError]) -> list[str]:
     head = ["", "ulps: largest", "mean", "at", "relative: largest", "mean", "absolute", "of |A||B|+|C|", "<= 1/2 ulp"]
     rows = [[*head, *(["of bound"] if bounded else [])]]
     for x in products:
-        largest = x.largest
+        of, where = figures_of(x), _place(x.largest.index) if x.largest else "-"
         row = [
-            x.name, figure(None if largest is None else largest.ulps), figure(measured(x, "mean_ulps")),
-            _place(largest.index) if largest else "-", figure(measured(x, "largest_relative")),
-            figure(measured(x, "mean_relative")), figure(measured(x, "largest_absolute")),
-            figure(measured(x, "backward")), share(x.rounded, x.compared),
+            x.name, of["ulps"], of["mean_ulps"], where, of["largest_relative"], of["mean_relative"],
+            of["largest_absolute"], of["backward"], of["rounded"],
         ]  # fmt: skip
         rows.append([*row, *([figure(x.used)] if bounded else [])])
     return _folded(rows)
 
 
-def measured(product: ProductError, name: str) -> float | None:
+def figures_of(product: ProductError) -> dict[str, str]:
+    """Write the figures of a product by name: its largest error in ulps, `_FIGURES`, and the share that is rounded."""
+    return {
+        "ulps": figure(product.largest.ulps if product.largest else None),
+        **{name: figure(_measured(product, name)) for name in _FIGURES},
+        "rounded": share(product.rounded, product.compared),
+    }
+
+
+def _measured(product: ProductError, name: str) -> float | None:
     """Return one of a product's figures; None if no element was compared, where 0 would mislead."""
     figure_: float = getattr(product, name)
     return figure_ if product.compared else None
@@ -111,10 +116,10 @@ def share(part: int, whole: int) -> str:
     """
     if not whole:
         return "-"
+    if part in (0, whole):
+        return "100%" if part else "0"
     percent = 100 * part / whole
-    return "0" if not part else "100%" if part == whole else f"{percent:.1f}%" if 0.05 <= percent < 99.95 else (
-        "<0.1%" if percent < 0.05 else ">99.9%"
-    )  # fmt: skip
+    return "<0.1%" if percent < 0.05 else ">99.9%" if percent >= 99.95 else f"{percent:.1f}%"
 
 
 _COUNTS = (
@@ -203,7 +208,7 @@ def bin_name(at: int) -> str:
 
 
 def shown_bins(products: Iterable[ProductError]) -> range:
-    """Which bins of a histogram are worth a row: all up to the last that has an element, but the empty first ones."""
+    """Return the bins of a histogram from the first to the last that has an element."""
     used = [i for x in products for i, count in enumerate(x.bins) if count]
     return range(min(used, default=0), max(used, default=0) + 1)
 
@@ -277,7 +282,7 @@ def json(report: ErrorReport) -> str:
             "note": choice.note,
         }  # fmt: skip
         bins = [{"to": rational(end), "count": count} for end, count in x.histogram]
-        plain = {name: measured(x, name) if name in _FIGURES else getattr(x, name) for name in _PLAIN}
+        plain = {name: _measured(x, name) if name in _FIGURES else getattr(x, name) for name in _PLAIN}
         found.append({**plain, "choice": how, "largest": _placed(x.largest), "histogram": bins})
     return json_.dumps({"products": found}, indent=2)
 

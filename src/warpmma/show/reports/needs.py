@@ -9,7 +9,6 @@ from typing import Any
 
 from ..._text import counted, table
 from ...ptx import EntryNeeds, ModuleNeeds
-from ..drawing.cards import card, preformatted
 
 _WIDTH, _NAME = 118, 30
 _TIE = "\0"  # a blank at which no line ends
@@ -37,11 +36,6 @@ def module_text(needs: ModuleNeeds) -> str:
             lines += _wrapped(entry.functions, "calls ")
     lines += ["", *_problems(needs)]
     return "\n".join(lines)
-
-
-def module_html(needs: ModuleNeeds) -> str:
-    """Show the tables."""
-    return card("", parts=[preformatted(module_text(needs))])
 
 
 def module_json(needs: ModuleNeeds) -> str:

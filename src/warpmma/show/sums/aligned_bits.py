@@ -28,18 +28,7 @@ _CELLS = ((48, 16), (64, 14), (80, 12), (MOST, 10))
 
 @dataclass(frozen=True, kw_only=True)
 class BitRow(Record):
-    """Digits of one number.
-
-    Attributes
-    ----------
-    high : int
-        The first digit has the weight 2^high.
-    digits : str
-        From the highest down.
-    cut : int
-        How many of the last digits were cut.
-    negative : bool
-    """
+    """Digits of one number, from the weight 2^`high` down; the last `cut` of them were cut."""
 
     high: int
     digits: str
@@ -53,7 +42,7 @@ class BitRow(Record):
 
     @property
     def kept(self) -> int:
-        """How many digits were kept."""
+        """Number of digits that were kept."""
         return len(self.digits) - self.cut
 
     def digit(self, weight: int) -> str:
@@ -63,16 +52,7 @@ class BitRow(Record):
 
 @dataclass(frozen=True, kw_only=True)
 class BitGrid(Record):
-    """All rows of a step.
-
-    Attributes
-    ----------
-    addends : tuple of (BitRow or None)
-        In the step's order; None without digits.
-    sum, result : BitRow, optional
-    exponent, quantum : int, optional
-        Of the step.
-    """
+    """All rows of a step, its addends in order; None for a number without digits."""
 
     addends: tuple[BitRow | None, ...]
     sum: BitRow | None
@@ -93,8 +73,8 @@ class BitGrid(Record):
     @property
     def bottom(self) -> int:
         """Lowest weight that any number has, or to which addends are kept."""
-        lowest = [row.low for row in self.rows]
-        return min([*lowest, *([] if self.quantum is None else [self.quantum])], default=0)
+        quantum = () if self.quantum is None else (self.quantum,)
+        return min((*quantum, *(row.low for row in self.rows)), default=0)
 
 
 def grid_of(step: SumStep) -> BitGrid:
@@ -126,10 +106,7 @@ def _row(number: Number, nominal: int | None, quantum: int | None) -> BitRow | N
 
 @dataclass(frozen=True, kw_only=True)
 class Columns(Record):
-    """Columns of a picture: the weights of each, one or a run that is folded, from the highest down.
-
-    `left` is where the first begins, `cell` the width of each.
-    """
+    """Columns of a picture, each `cell` wide: one weight or a folded run, from the highest down; `left` is the edge."""
 
     weights: tuple[range, ...]
     left: float
@@ -146,7 +123,7 @@ class Columns(Record):
 
     @property
     def right(self) -> float:
-        """Where the last ends."""
+        """Right edge of the last."""
         return self.left + len(self.weights) * self.cell
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from decimal import Context, Decimal
 from fractions import Fraction
 
@@ -120,6 +121,11 @@ def code_text(code: int, fmt: str) -> str:
     ('0x3c00', '0x5')
     """
     return f"0x{code:0{(FORMATS[fmt].bits + 3) // 4}x}"
+
+
+def codes_text(codes: Iterable[int], fmt: str | None) -> list[str]:
+    """Write codes of one format; none without a format."""
+    return [code_text(code, fmt) for code in codes] if fmt else []
 
 
 def in_ulps(error: Fraction | None, exact: Fraction | None, fmt: str) -> Fraction | None:

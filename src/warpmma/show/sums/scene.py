@@ -1,11 +1,11 @@
 """The scene of an explanation: all that its pictures and tables show, already written as text.
 
-`scene_of` reads an `Explanation`; the renderers of text, SVG, HTML and JSON read the scene alone.
+`scene_of` reads an `Explanation`; the renderers of text, SVG and HTML read the scene alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -14,11 +14,11 @@ from typing import NamedTuple
 from ..._records import Record
 from ..._text import counted
 from ...analysis import Explanation, FirstDifference
-from ...arithmetic import Addend, Evidence, Recipe
+from ...arithmetic import Addend, Evidence
 from ...formats import FORMATS, FloatFormat, Number
 from ...products import FLOAT32
 from .aligned_bits import BitGrid, BitRow, grid_of
-from .exact_text import code_text, in_ulps, number_of, number_text, rational, rational_of, short
+from .exact_text import code_text, in_ulps, number_of, number_text, rational_of, short
 from .shown_steps import Item, PlacedStep, chosen_addends, parted, placed
 from .step_words import (
     aligned_text,
@@ -70,13 +70,12 @@ class Factors(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class AddendRow(Record):
-    """An addend of a step: `products` are its k counted in the link, `k` in the whole product; `code` is C's."""
+    """An addend of a step: `k` are those of its products, in the whole product; `code` is C's."""
 
     index: int
     source: str
     label: str
     code: str
-    products: tuple[int, ...]
     k: tuple[int, ...]
     nominal: int | None
     exponent: str
@@ -98,7 +97,7 @@ class AddendRow(Record):
 
     @property
     def cut(self) -> str:
-        """What truncation cut, for people; empty if that is nothing."""
+        """The truncated part, for people; empty if there is none."""
         return self.lost.text if self.lost and self.lost.number else ""
 
     @property
@@ -132,18 +131,14 @@ class CountedAddends(NamedTuple):
 class StepScene(Record):
     """A step that is shown.
 
-    `number` counts all steps, `link` is the number of its link. `rounded_off` and `lost` are for programs. `ones` are
-    the name and bits of A, B and their combination, k ascending from `first_k`. A step of few addends has a
-    `chain_name`, and `chain_cells` are its row under `CHAIN_HEAD`; other steps have a `table` of their own.
+    `number` counts all steps, `link` is the number of its link. `ones` are the name and bits of A, B and their
+    combination, k ascending from `first_k`. A step of few addends has a `chain_name`, and `chain_cells` are its row
+    under `CHAIN_HEAD`; other steps have a `table` of their own.
     """
 
     number: int
     link: int
     operation: str
-    format: str
-    rounding: str
-    rules: tuple[int, ...]
-    result_bits: int
     heading: str
     link_text: str
     aligned: str
@@ -156,7 +151,6 @@ class StepScene(Record):
     sum: SumRow
     result: SumRow
     rounded_off: Figure | None
-    lost: Figure | None
     ones: tuple[tuple[str, str], ...]
     first_k: int
     chain_name: str
@@ -187,17 +181,9 @@ class StepScene(Record):
 
     @property
     def ends(self) -> tuple[tuple[str, Figure], ...]:
-        """What stands below bits: addends that are not products, the sum and the result."""
+        """Rows below the bits: addends that are not products, the sum and the result."""
         plain = tuple((x.source, x.value) for x in self.addends if x.source != "product")
         return (*plain, ("sum", self.sum.value), ("result", self.result.value))
-
-
-class LinkScene(NamedTuple):
-    """A link of the chain: its name, the k that it takes, and what its losses count for."""
-
-    name: str
-    k: range
-    weight: str | None
 
 
 class Comparison(NamedTuple):
@@ -210,11 +196,11 @@ class Comparison(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Scene(Record):
-    """What is shown of one target.
+    """The part of an explanation about one target.
 
-    `totals` are the exact result, the error, losses and the bound, for programs; `summary` has them for people as name,
-    value and remark, `outcome` in a sentence. `reading` says how float32 was read, if that lost something. `total`
-    counts all steps; `items` are the steps that are shown, and sentences about those between.
+    `result` is its code. `summary` has the result, the error, losses and the bound as name, value and remark, `outcome`
+    in a sentence. `reading` says how float32 was read, if that lost something. `total` counts all steps; `items` are
+    the steps that are shown, and sentences about those between.
     """
 
     instruction: str
@@ -227,22 +213,10 @@ class Scene(Record):
     row: int
     column: int
     matrix: int
-    float32: str | None
-    format: str
-    recipe: Recipe
     evidence: Evidence
-    a: tuple[str, ...]
-    b: tuple[str, ...]
-    positions: tuple[int, ...]
-    scale_a: tuple[str, ...]
-    scale_b: tuple[str, ...]
-    c: str
     result: str
-    value: Figure
-    totals: Mapping[str, str | None]
     summary: tuple[tuple[str, str, str], ...]
     outcome: str
-    links: tuple[LinkScene, ...]
     total: int
     items: tuple[StepScene | str, ...]
     others: tuple[Comparison, ...] = ()
@@ -274,8 +248,7 @@ class Scene(Record):
 def scene_of(explanation: Explanation, shown: Sequence[Sequence[Item]], whole: bool = False) -> Scene:
     """Write an explanation: the steps that are shown of it and of each other target, or all addends of a step."""
     x, (items, *theirs) = explanation, shown
-    recipe, steps = x.recipe, placed(x)
-    totals = _totals(x)
+    steps = placed(x)
     value = Figure(number_of(x.result, x.format))
     others = tuple(
         Comparison(scene_of(other, [chosen], whole), parting, each.number if each is not None else None)
@@ -284,15 +257,11 @@ def scene_of(explanation: Explanation, shown: Sequence[Sequence[Item]], whole: b
     )
     lossy = x.float32 is not None and FLOAT32[x.float32].rounded
     return Scene(
-        instruction=str(x.instruction), target=x.target, site=x.site, how=how(recipe), chain=chain_text(x), note=x.note,
+        instruction=str(x.instruction), target=x.target, site=x.site, how=how(x.recipe), chain=chain_text(x),
+        note=x.note,
         reading=f"{FLOAT32[x.float32].meaning}; what that lost does not count here" if x.float32 and lossy else "",
-        row=x.row, column=x.column, matrix=x.matrix, float32=x.float32, format=x.format, recipe=recipe,
-        evidence=x.evidence, a=_codes(x.a, recipe.a), b=_codes(x.b, recipe.b), positions=x.positions,
-        scale_a=_codes(x.scale_a, recipe.scale), scale_b=_codes(x.scale_b, recipe.scale), c=code_text(x.c, recipe.c),
-        result=code_text(x.result, x.format), value=value,
-        totals={name: rational(total) for name, total in totals.items()},
-        summary=_summary(x, value, totals), outcome=_outcome(x, value),
-        links=tuple(LinkScene(link.name, link.k, rational(link.weight)) for link in x.links), total=len(steps),
+        row=x.row, column=x.column, matrix=x.matrix, evidence=x.evidence, result=code_text(x.result, x.format),
+        summary=_summary(x, value), outcome=_outcome(x, value), total=len(steps),
         items=tuple(_step(x, each, whole) if isinstance(each, PlacedStep) else run_text(each) for each in items),
         others=others,
     )  # fmt: skip
@@ -300,10 +269,6 @@ def scene_of(explanation: Explanation, shown: Sequence[Sequence[Item]], whole: b
 
 def _figure(number: Number | Fraction | None) -> Figure | None:
     return None if number is None else Figure(number)
-
-
-def _codes(codes: Iterable[int], fmt: str | None) -> tuple[str, ...]:
-    return tuple(code_text(code, fmt) for code in codes) if fmt else ()
 
 
 def _step(explanation: Explanation, each: PlacedStep, whole: bool) -> StepScene:
@@ -314,14 +279,13 @@ def _step(explanation: Explanation, each: PlacedStep, whole: bool) -> StepScene:
     zeros = f"{counted(len(none), 'product')} are zero: k {_reach(each, none)}" if none else ""
     code = code_text(step.result, step.format)
     return StepScene(
-        number=each.number, link=each.link, operation=step.operation, format=step.format, rounding=step.rounding,
-        rules=step.rules, result_bits=step.bits, heading=heading(each, len(explanation.steps)),
+        number=each.number, link=each.link, operation=step.operation, heading=heading(each, len(explanation.steps)),
         link_text=link_text(each, len(explanation.links)), aligned=aligned_text(each), rounded=rounding_text(each),
         outcome=outcome_text(each), addends=addends, zeros=zeros, others=_counted(each, others), grid=grid,
         sum=SumRow(name="sum", value=Figure(step.sum), bits=grid.sum),
         result=SumRow(name="result", value=Figure(step.number), code=code, bits=grid.result),
-        rounded_off=_figure(step.rounded_off), lost=_figure(step.lost), ones=_ones(explanation, each),
-        first_k=each.chain.k.start, chain_name=_chain_name(each, addends) if in_chain else "",
+        rounded_off=_figure(step.rounded_off), ones=_ones(explanation, each), first_k=each.chain.k.start,
+        chain_name=_chain_name(each, addends) if in_chain else "",
     )  # fmt: skip
 
 
@@ -332,7 +296,7 @@ def _addend(explanation: Explanation, each: PlacedStep, index: int, grid: BitGri
     return AddendRow(
         index=index, source=addend.source, label=label(each, addend),
         code=code_text(explanation.c, explanation.recipe.c) if addend.source == "C" and each.link == 0 else "",
-        products=addend.products, k=tuple(each.chain.k.start + p for p in addend.products), nominal=addend.nominal,
+        k=tuple(each.chain.k.start + p for p in addend.products), nominal=addend.nominal,
         exponent=str(addend.nominal) if meant else "", value=Figure(number), kept=Figure(addend.kept),
         lost=_figure(addend.lost), factors=factors, bits=grid.addends[index],
     )  # fmt: skip
@@ -395,23 +359,25 @@ def _chain_name(each: PlacedStep, addends: Sequence[AddendRow]) -> str:
 # The outcome
 
 
+def totals_of(x: Explanation) -> dict[str, Fraction | None]:
+    """Return the exact result, the error, losses and the bound; None for what is not finite."""
+    steps = [(step, link.weight) for link in x.links for step in link.steps]
+    cut = _total((addend.lost, weight) for step, weight in steps for addend in step.addends)
+    off = _total((step.rounded_off, weight) for step, weight in steps)
+    return {
+        "exact": x.exact, "error": x.error, "ulps": in_ulps(x.error, x.exact, x.format),
+        "lost": None if cut is None or off is None else cut + off, "cut": cut, "rounded_off": off, "bound": x.bound,
+    }  # fmt: skip
+
+
 def _total(parts: Iterable[tuple[Fraction | None, Fraction | None]]) -> Fraction | None:
     """Add losses, each with its weight; None where something is not finite."""
     total = Fraction(0)
     for loss, weight in parts:
         if loss is None or weight is None:
             return None
-        total += loss * weight
+        total = total + loss * weight if loss else total
     return total
-
-
-def _totals(x: Explanation) -> dict[str, Fraction | None]:
-    steps = [(step, link.weight) for link in x.links for step in link.steps]
-    return {
-        "exact": x.exact, "error": x.error, "ulps": in_ulps(x.error, x.exact, x.format), "lost": x.lost,
-        "cut": _total((addend.lost, weight) for step, weight in steps for addend in step.addends),
-        "rounded_off": _total((step.rounded_off, weight) for step, weight in steps), "bound": x.bound,
-    }  # fmt: skip
 
 
 def _ulps_text(error: Fraction | None, x: Explanation) -> str:
@@ -420,7 +386,9 @@ def _ulps_text(error: Fraction | None, x: Explanation) -> str:
     return "" if ulps is None else f"{float(ulps):.{4 if abs(ulps) < 1000 else 6}g} ulp of {x.format}"
 
 
-def _summary(x: Explanation, value: Figure, totals: Mapping[str, Fraction | None]) -> tuple[tuple[str, str, str], ...]:
+def _summary(x: Explanation, value: Figure) -> tuple[tuple[str, str, str], ...]:
+    totals = totals_of(x)
+
     def row(name: str, total: str, none: str) -> tuple[str, str, str]:
         number = totals[total]
         return name, none if number is None else short(number), _ulps_text(number, x) if total != "exact" else ""

@@ -21,59 +21,58 @@ from __future__ import annotations
 
 import json as json_
 from dataclasses import asdict
-from itertools import groupby
 from typing import Any
 
 from ...analysis import Explanation
-from .scene import AddendRow, Figure, Scene, StepScene, scene_of
-from .shown_steps import placed
+from ...arithmetic import Addend, SumStep
+from .exact_text import code_text, codes_text, number_of, rational, rational_of
+from .scene import totals_of
 
 
 def json(explanation: Explanation) -> str:
     """Write all of an explanation; the module says which keys there are."""
-    shown = [placed(x) for x in (explanation, *explanation.others)]
-    return json_.dumps(_document(scene_of(explanation, shown, whole=True)), indent=2)
+    return json_.dumps(_document(explanation), indent=2)
 
 
-def _document(x: Scene) -> dict[str, Any]:
+def _document(x: Explanation) -> dict[str, Any]:
+    recipe = x.recipe
     beside = [
         {"parting": None if parting is None else asdict(parting), "against": _document(other)}
-        for other, parting, _ in x.others
+        for other, parting in zip(x.others, x.partings, strict=True)
     ]
-    steps = {i: [_step(step) for step in some] for i, some in groupby(x.steps, lambda step: step.link)}
     return {
-        "instruction": x.instruction, "target": x.target, "format": x.format,
+        "instruction": str(x.instruction), "target": x.target, "format": x.format,
         "row": x.row, "column": x.column, "matrix": x.matrix, "float32": x.float32, "site": x.site,
-        "a": x.a, "b": x.b, "positions": x.positions, "scale_a": x.scale_a, "scale_b": x.scale_b, "c": x.c,
-        "result": x.result, "value": x.value.exact, **x.totals,
-        "recipe": {**asdict(x.recipe), "unit": {"kind": type(x.recipe.unit).__name__, **asdict(x.recipe.unit)}},
+        "a": codes_text(x.a, recipe.a), "b": codes_text(x.b, recipe.b), "positions": x.positions,
+        "scale_a": codes_text(x.scale_a, recipe.scale), "scale_b": codes_text(x.scale_b, recipe.scale),
+        "c": code_text(x.c, recipe.c), "result": code_text(x.result, x.format),
+        "value": rational_of(number_of(x.result, x.format)),
+        **{name: rational(total) for name, total in totals_of(x).items()},
+        "recipe": {**asdict(recipe), "unit": {"kind": type(recipe.unit).__name__, **asdict(recipe.unit)}},
         "evidence": asdict(x.evidence), "note": x.note,
         "links": [
             {
-                "name": link.name, "k": [link.k.start, link.k.stop], "weight": link.weight,
-                "steps": steps.get(i, []),
+                "name": link.name, "k": [link.k.start, link.k.stop], "weight": rational(link.weight),
+                "steps": [_step(step) for step in link.steps],
             }
-            for i, link in enumerate(x.links)
+            for link in x.links
         ],
         **(beside[0] if beside else {"parting": None, "against": None}), "further": beside[1:],
     }  # fmt: skip
 
 
-def _step(step: StepScene) -> dict[str, Any]:
+def _step(step: SumStep) -> dict[str, Any]:
     return {
-        "operation": step.operation, "rules": step.rules, "exponent": step.grid.exponent,
-        "quantum": step.grid.quantum, "addends": [_addend(row) for row in step.addends], "sum": step.sum.value.exact,
-        "format": step.format, "bits": step.result_bits, "rounding": step.rounding, "result": step.result.code,
-        "value": step.result.value.exact, "rounded_off": _exact(step.rounded_off), "lost": _exact(step.lost),
+        "operation": step.operation, "rules": step.rules, "exponent": step.exponent, "quantum": step.quantum,
+        "addends": [_addend(addend) for addend in step.addends], "sum": rational_of(step.sum),
+        "format": step.format, "bits": step.bits, "rounding": step.rounding,
+        "result": code_text(step.result, step.format), "value": rational_of(step.number),
+        "rounded_off": rational(step.rounded_off), "lost": rational(step.lost),
     }  # fmt: skip
 
 
-def _addend(row: AddendRow) -> dict[str, Any]:
+def _addend(addend: Addend) -> dict[str, Any]:
     return {
-        "source": row.source, "products": row.products, "nominal": row.nominal, "value": row.value.exact,
-        "kept": row.kept.exact, "lost": _exact(row.lost),
+        "source": addend.source, "products": addend.products, "nominal": addend.nominal,
+        "value": rational_of(addend.number), "kept": rational_of(addend.kept), "lost": rational(addend.lost),
     }  # fmt: skip
-
-
-def _exact(figure: Figure | None) -> str | None:
-    return None if figure is None else figure.exact

@@ -44,22 +44,9 @@ class _Page:
 
 
 def text(explanation: Explanation, whole: bool = False, mark: Mark | None = None, width: int = _WIDTH) -> str:
-    """Write an explanation.
+    """Write an explanation in lines of at most `width` columns; `whole` shows every step and every product.
 
-    Parameters
-    ----------
-    explanation : Explanation
-    whole : bool
-        Show every step and every product, of long chains too.
-    mark : callable, optional
-        Maps a kind and a text to the text to write; what it adds must have no width.
-    width : int
-        Columns, at least 60; where there are few, codes are left out, then operands, then bits.
-
-    Returns
-    -------
-    str
-        Lines of at most so many columns.
+    Where there are few columns, codes are left out, then operands, then bits.
     """
     if mark is not None and not callable(mark):
         raise OperandError(f"mark is {shown(mark)}; expected a function of a kind and a text")
@@ -147,7 +134,7 @@ def _members(step: StepScene, page: _Page) -> list[str]:
     for row in step.addends:
         if row.source == "group":
             words = f"{row.label}: " + " + ".join(f"{f.a}{_TIE}x{_TIE}{f.b}" for f in row.factors)
-            lines += wrap(words, page.width, initial_indent="  ", subsequent_indent="    ", break_on_hyphens=False)
+            lines += page.lines("", words, "  ")
     return [line.replace(_TIE, " ") for line in lines]
 
 

@@ -1,4 +1,4 @@
-"""Which steps and addends of an explanation are shown; the others are counted.
+"""The choice of the steps and addends of an explanation that are shown; the others are counted.
 
 1. Up to `SHORT` steps are all shown. Of more, text shows the first, the last, the `WORST` that lost most, the first
    whose sum is not finite, and the one in which two targets first differ; it counts the runs between.
