@@ -146,9 +146,14 @@ def lane_sources() -> Iterator[tuple[str, Array, int]]:
         yield f"the lane {{}} was rotated by {turn} bits", (t << turn | t >> (5 - turn)) & 31, RARE
 
 
+def gather_of_lanes(layout: Layout, source: Array) -> Array:
+    """Return the gather by which each lane holds the registers of another."""
+    return _moved(layout, lane=lambda r, t, q: source[t])
+
+
 def _lanes(layout: Layout, name: str) -> Named:
     for text, source, rank in lane_sources():
-        yield text.format(f"of {name}"), _moved(layout, lane=lambda r, t, q, source=source: source[t]), rank
+        yield text.format(f"of {name}"), gather_of_lanes(layout, source), rank
 
 
 _MASKS = {
@@ -223,21 +228,18 @@ def _renamed(layout: Layout, name: str, verb: str) -> Iterator[tuple[str, Layout
         turns = [*_turns(bits)]
         orders = permutations(bits) if len(bits) <= 4 else [*turns, bits[::-1], *_transpositions(bits)]
         for order in orders:
-            of_rows = coordinate == "row"
-            other = replace(layout, row=tuple(order)) if of_rows else replace(layout, column=tuple(order))
-            key = "row" if of_rows else "col"
+            other, key = replace(layout, **{coordinate: tuple(order)}), coordinate[:3]
             text = f"{name} was {verb} by {key} = {other.formulas()[key]}"
             yield text, other, USUAL if tuple(order) in turns else RARE
     own = tuple(f"e{n}" for n in range((layout.elements - 1).bit_length()))
-    for order in permutations(own) if len(own) <= 4 else _turns(own):
-        other = _with_bits(layout, dict(zip(own, order, strict=True)))
+    orders = permutations(own) if len(own) <= 4 else _turns(own)
+    swapped = combinations(sorted({*layout.row, *layout.column, *layout.matrix}), 2)
+    renamings = [(dict(zip(own, order, strict=True)), USUAL) for order in orders]
+    renamings += [({a: b, b: a}, RARE) for a, b in swapped]
+    for names, rank in renamings:
+        other = _with_bits(layout, names)
         said = other.formulas()
-        yield f"{name} was {verb} by row = {said['row']}, col = {said['col']}", other, USUAL
-    places = sorted({*layout.row, *layout.column, *layout.matrix})
-    for a, b in combinations(places, 2):
-        other = _with_bits(layout, {a: b, b: a})
-        said = other.formulas()
-        yield f"{name} was {verb} by row = {said['row']}, col = {said['col']}", other, RARE
+        yield f"{name} was {verb} by row = {said['row']}, col = {said['col']}", other, rank
 
 
 def _with_bits(layout: Layout, names: dict[str, str]) -> Layout:

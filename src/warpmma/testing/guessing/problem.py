@@ -69,8 +69,8 @@ def tiles_of(record: Instruction, operand: Operand, x: npt.ArrayLike) -> Array:
         raise OperandError(f"{record}: {operand}: {error}") from None
     if rank > 2:
         return codes.reshape(*codes.shape[:-rank], 1, 1, -1)
-    cut = _cut(codes, rows, columns)
-    return cut.reshape(*cut.shape[:-2], -1)
+    tiles = cut(codes, rows, columns)
+    return tiles.reshape(*tiles.shape[:-2], -1)
 
 
 def is_registers(record: Instruction, operand: Operand, array: Array) -> bool:
@@ -79,7 +79,7 @@ def is_registers(record: Instruction, operand: Operand, array: Array) -> bool:
     return array.dtype == layout.packing.dtype and array.shape[-2:] == (layout.registers, LANES)
 
 
-def _cut(array: Array, rows: int, columns: int) -> Array:
+def cut(array: Array, rows: int, columns: int) -> Array:
     """Cut `[..., M, K]` into `[..., I, T, rows, columns]`."""
     *batch, m, k = array.shape
     return array.reshape(*batch, m // rows, rows, k // columns, columns).swapaxes(-3, -2)
@@ -180,6 +180,6 @@ def _packed(
         )
     key = operand.lower()
     return pack_scales(
-        np.ascontiguousarray(_cut(scales, *shape)), record, operand, byte_id=settings[f"byte_id_{key}"],
+        np.ascontiguousarray(cut(scales, *shape)), record, operand, byte_id=settings[f"byte_id_{key}"],
         thread_id=settings[f"thread_id_{key}"],
     )  # fmt: skip
