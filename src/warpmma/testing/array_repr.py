@@ -75,20 +75,14 @@ def array_with(format: str, shape: int | tuple[int, ...], elements: Mapping[Any,
 
 @dataclass(frozen=True)
 class Written:
-    """An array that hypothesis prints as the call of `array_with` that makes it.
-
-    Attributes
-    ----------
-    format : str
-    codes : ndarray of unsigned int
-    """
+    """An array that hypothesis prints as the call of `array_with` that makes it."""
 
     format: str
     codes: Array
 
     @property
     def array(self) -> Array:
-        """Of the format's type."""
+        """The array, of the format's type."""
         return _coder(self.format).array(self.codes)
 
     def __str__(self) -> str:

@@ -143,7 +143,7 @@ class Gpu(Shown):
 
         if arch or of_cuda:
             given = ["arch"] * bool(arch) + [*of_cuda]
-            raise OperandError(f"{', '.join(given)}: of CUDA C++ alone; {shown(source)} is taken for PTX")
+            raise OperandError(f"{', '.join(given)}: of CUDA C++ alone; {shown(source)} is read as PTX")
         return load(source, name)
 
     def triton(self, **options: Any) -> TritonDevice:
