@@ -52,15 +52,8 @@ class KernelLaunch:
 class ActiveDevice:
     """What launches ask of the simulated GPU on which they run.
 
-    Parameters
-    ----------
-    own : Device
-    ptx : tuple of int
-        Numbers of the targets that Triton compiles for: for the first that has all types of a kernel.
-    options : mapping
-        Of every launch.
-    cuda_on_cpu : bool
-        Whether the CPU stands for PyTorch's "cuda".
+    `ptx` has the numbers of the targets that Triton compiles for (the first that has all types of a kernel), `options`
+    are those of every launch, and `cuda_on_cpu` says whether the CPU stands for PyTorch's "cuda".
     """
 
     def __init__(

@@ -19,7 +19,7 @@ A kernel is compiled for the first target of its row that has all of its types: 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack, nullcontext
 from types import MappingProxyType
 from typing import Any, Literal
@@ -38,7 +38,7 @@ from .active_device import ActiveDevice, active, current
 from .argument_checks import given_to_triton
 from .benchmarking import tuned_by_counting
 from .compiling import ptx_backend
-from .cuda_as_cpu import TorchAnswers, check_pytorch, redirected_cuda
+from .cuda_as_cpu import TorchAnswers, check_pytorch, put, redirected_cuda
 from .environment import described
 from .interface import TritonInterface, find_triton
 from .simulated_driver import driver_class
@@ -90,9 +90,6 @@ def device_target(target: str, ptx: int) -> str:
     if ptx != TARGETS[target].number:
         raise TargetError(f"Triton writes sm_{ptx}a, which {target} does not run; give ptx_target='sm_80' or 'sm_89'")
     return f"sm_{ptx}a"
-
-
-_replaced: list[Callable[[], None]] = []
 
 
 class TritonDevice(ActiveDevice):
@@ -235,6 +232,7 @@ def uninstall() -> None:
 
 
 _answers = TorchAnswers()
+_replaced = ExitStack()
 _installed: list[TritonDevice] = []
 _threads: list[threading.Thread] = []
 _redirected: list[ExitStack] = []
@@ -251,7 +249,7 @@ def _activate(session: TritonDevice) -> None:
         redirected = ExitStack()
         try:
             if not active:
-                _replaced.extend(_replace(find_triton()))
+                _replace(find_triton())
             _answers.give()
             redirected.enter_context(redirected_cuda() if session.cuda_on_cpu else nullcontext())
         except BaseException:
@@ -276,8 +274,7 @@ def _deactivate(session: TritonDevice) -> None:
 
 def _restore() -> None:
     _answers.take_back()
-    while _replaced:
-        _replaced.pop()()
+    _replaced.close()
 
 
 def _left_alone(delete: Any) -> Any:
@@ -290,21 +287,17 @@ def _left_alone(delete: Any) -> Any:
     return delete_loaded
 
 
-def _replace(triton: TritonInterface) -> Iterator[Callable[[], None]]:
-    """Rule 1: replace, and give what puts back."""
+def _replace(triton: TritonInterface) -> None:
+    """Rule 1."""
     if "__del__" in vars(triton.compiled) and triton.compiled.__del__.__module__ != __name__:
         triton.compiled.__del__ = _left_alone(triton.compiled.__del__)  # for good: kernels live longer than a `with`
-    driver = triton.active()
+    _replaced.callback(triton.drivers.set_active, triton.active())
     triton.drivers.set_active(driver_class(triton)(_answers.give))
-    yield lambda: triton.drivers.set_active(driver)
     compiler = triton.backends["nvidia"]
+    _replaced.callback(triton.backends.update, nvidia=compiler)
     triton.backends["nvidia"] = ptx_backend(triton, compiler)
-    yield lambda: triton.backends.update(nvidia=compiler)
-    run, tuned = triton.kernels.run, triton.tuners.run
-    triton.kernels.run = _checked(run, triton)
-    yield lambda: setattr(triton.kernels, "run", run)
-    triton.tuners.run = tuned_by_counting(tuned, triton.dtypes)
-    yield lambda: setattr(triton.tuners, "run", tuned)
+    put(_replaced, triton.kernels, "run", _checked(triton.kernels.run, triton))
+    put(_replaced, triton.tuners, "run", tuned_by_counting(triton.tuners.run, triton.dtypes))
 
 
 def _checked(run: Any, triton: TritonInterface) -> Any:

@@ -223,18 +223,17 @@ def _bits(layout: Layout, name: str, verb: str) -> Named:
 
 
 def _renamed(layout: Layout, name: str, verb: str) -> Iterator[tuple[str, Layout, int]]:
-    for coordinate in ("row", "column"):
-        bits = getattr(layout, coordinate)
+    for key, bits in (("row", layout.row), ("col", layout.column)):
         turns = [*_turns(bits)]
         orders = permutations(bits) if len(bits) <= 4 else [*turns, bits[::-1], *_transpositions(bits)]
         for order in orders:
-            other, key = replace(layout, **{coordinate: tuple(order)}), coordinate[:3]
+            other = replace(layout, row=tuple(order)) if key == "row" else replace(layout, column=tuple(order))
             text = f"{name} was {verb} by {key} = {other.formulas()[key]}"
             yield text, other, USUAL if tuple(order) in turns else RARE
     own = tuple(f"e{n}" for n in range((layout.elements - 1).bit_length()))
-    orders = permutations(own) if len(own) <= 4 else _turns(own)
+    shuffled = permutations(own) if len(own) <= 4 else _turns(own)
     swapped = combinations(sorted({*layout.row, *layout.column, *layout.matrix}), 2)
-    renamings = [(dict(zip(own, order, strict=True)), USUAL) for order in orders]
+    renamings = [(dict(zip(own, order, strict=True)), USUAL) for order in shuffled]
     renamings += [({a: b, b: a}, RARE) for a, b in swapped]
     for names, rank in renamings:
         other = _with_bits(layout, names)

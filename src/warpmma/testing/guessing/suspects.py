@@ -196,8 +196,12 @@ def _exchanged(problem: Problem) -> Iterator[Mistake]:
     else:
         swapped, text = {"A": whole_b, "B": whole_a}, "A and B were exchanged"
     tiles = {name: _cut(record, name, array) for name, array in swapped.items()}  # type: ignore[arg-type]
-    steps = (Step(operand=name, change=lambda _, x=x: x, whole=True) for name, x in tiles.items())
+    steps = (Step(operand=name, change=partial(_other, x), whole=True) for name, x in tiles.items())
     yield Mistake(text=text, steps=tuple(steps), rank=COMMON)
+
+
+def _other(x: Array, _: Array) -> Array:
+    return x
 
 
 def _joined(record: Instruction, operand: Operand, tiles: Array) -> Array:
