@@ -235,7 +235,7 @@ class Execution:
         out[...] = gather.registers(_columns_last(d))
 
     def _scales(self, given: dict[str, Array]) -> dict[str, Array]:
-        """Block scales as matrices; empty for an instruction without them."""
+        """Return block scales as matrices; empty for an instruction without them."""
         if not self.instruction.block_scale:
             return {}
         scales = block_scales(self.instruction)
@@ -281,7 +281,7 @@ def evidence(instruction: str | MatrixInstruction, *, target: str) -> Evidence:
 
 
 def _rows(of_a: Array) -> Array:
-    """Something for every row of A, `[warp, m, x]`, arranged as A is: `[x, m, 1, warp]`."""
+    """Return what belongs to the rows of A, `[warp, m, x]`, arranged as A is: `[x, m, 1, warp]`."""
     return of_a.transpose(2, 1, 0)[:, :, None]
 
 

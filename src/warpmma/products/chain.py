@@ -82,7 +82,7 @@ class ProductOptions(Shown):
 
 @dataclass(frozen=True, kw_only=True)
 class Chain(Shown):
-    """What is done along k.
+    """The chain of instructions along k.
 
     Attributes
     ----------
@@ -120,7 +120,7 @@ class Chain(Shown):
         return self.instruction.k // scales if scales else 0
 
     def blocks(self, start: int, stop: int) -> slice:
-        """Which block scales a part of k needs."""
+        """Return the block scales that a part of k needs."""
         return slice(start // self.block, -(-stop // self.block)) if self.block else slice(0)
 
     @property
@@ -135,7 +135,7 @@ class Chain(Shown):
 
     @cached_property
     def ends(self) -> list[tuple[int, bool]]:
-        """Where chains end, and whether a slice ends there."""
+        """The ends of chains, each with whether a slice ends there."""
         ends = []
         for start, stop in pairwise(self.slices):
             step = self.promote or max(1, stop - start)  # of an empty k there is one slice, of no length
@@ -236,7 +236,7 @@ def chain_of(record: ChainInstruction, options: ProductOptions, k: int, float32:
 
 
 def boundaries(k: int, step: int, split: int | Sequence[int]) -> tuple[int, ...]:
-    """Where slices of k begin and end: `split` equal ones (the last may be shorter), or ones of given lengths."""
+    """Return the ends of slices of k: `split` equal ones (the last may be shorter), or ones of given lengths."""
     whole = -(-k // step) * step
     if not isinstance(split, Sequence):
         each = max(step, -(-whole // step // split) * step) if whole else step

@@ -102,7 +102,7 @@ class Written:
 
 @dataclass(frozen=True, kw_only=True)
 class _Coder:
-    """How elements of a type are written: from a value to a code, and back; and from codes to the array."""
+    """The coding of a type: from a value to a code, from a code to text, and from codes to the array."""
 
     dtype: np.dtype[Any]
     read: Callable[[Any], int]

@@ -66,7 +66,7 @@ def dots_of(text: str) -> list[list[object]]:
 
 
 def dot_notes(dots: Iterable[Sequence[object]], warps: int, ptx_target: str, target: str) -> tuple[str, ...]:
-    """Say by rule 3 which products of a launch may have other bits where Triton compiles for the target itself."""
+    """Name by rule 3 the products of a launch that may have other bits where Triton compiles for the target itself."""
     compiled, own = TARGETS[ptx_target].number, TARGETS[target].number
     found = []
     for a, b, shape in dots:

@@ -36,7 +36,7 @@ from .cuda_tensors import GENUINE, is_cuda_device, put_on_cuda, tensor_mode
 
 
 def has_gpu(torch: Any) -> bool:
-    """Whether PyTorch has a GPU, whatever answers for it."""
+    """Return whether PyTorch has a GPU, whatever answers for it."""
     count = getattr(torch._C, "_cuda_getDeviceCount", None)  # a PyTorch for the CPU lacks it
     return count is not None and count() > 0
 
@@ -174,15 +174,7 @@ def _answers(torch: Any) -> Mapping[str, Mapping[str, Any]]:
 
 
 def check_pytorch() -> None:
-    """Import PyTorch, and see that it has no GPU.
-
-    Raises
-    ------
-    UnsupportedError
-        PyTorch is not installed.
-    OperandError
-        It has a GPU.
-    """
+    """Raise an error unless PyTorch is installed and has no GPU."""
     try:
         import torch
     except ImportError:

@@ -22,7 +22,7 @@ KNOWN = "3.2 to 3.9"
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TritonInterface:
-    """What is used of Triton."""
+    """The parts of Triton that are used."""
 
     version: str
     folder: str  # of its modules
@@ -56,7 +56,7 @@ def find_triton() -> TritonInterface:
 
 
 def _interprets() -> bool:
-    """Whether kernels defined now are interpreted; newer versions cache the environment variable."""
+    """Return whether kernels defined now are interpreted; newer versions cache the environment variable."""
     knobs = sys.modules.get("triton.knobs")
     if knobs is not None:
         return bool(knobs.runtime.interpret)
@@ -96,7 +96,7 @@ def _found() -> TritonInterface:
 
 
 def _installed() -> bool:
-    """Whether there is a package, rather than a folder of its name."""
+    """Return whether there is a package, rather than a folder of its name."""
     if "triton" in sys.modules:  # of a folder Python makes a package, which has no file
         return getattr(sys.modules["triton"], "__file__", None) is not None
     found = find_spec("triton")

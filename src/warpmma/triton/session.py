@@ -188,10 +188,7 @@ def device(
 def install(target: str | Device, **options: Any) -> TritonDevice:
     """Make a simulated GPU the active one until `uninstall`; for code that asks Triton's driver when it is imported.
 
-    Parameters
-    ----------
-    target, **options
-        As of `device`.
+    `target` and `options` are those of `device`.
     """
     made = device(target, **options)
     _activate(made)
@@ -200,12 +197,9 @@ def install(target: str | Device, **options: Any) -> TritonDevice:
 
 
 def install_described(text: str | None = None) -> TritonDevice:
-    """Make the device that a text describes the active one, until `uninstall`.
+    """Make the device that a text describes the active one, until `uninstall`; by default that of WARPMMA_TRITON.
 
-    Parameters
-    ----------
-    text : str, optional
-        A target, and options of `device` behind it: "sm_90,hazards=warn"; by default that of WARPMMA_TRITON.
+    The text has a target, and options of `device` behind it: "sm_90,hazards=warn".
     """
     target, options = described(text)
     return install(target, **options)
@@ -218,13 +212,7 @@ def install_from_environment() -> Any:
 
 
 def uninstall() -> None:
-    """Put Triton back as it was before `install`.
-
-    Raises
-    ------
-    OperandError
-        Nothing is installed, or a `with` has not ended.
-    """
+    """Put Triton back as it was before `install`; an error if nothing is installed, or a `with` has not ended."""
     if not _installed:
         raise OperandError("no simulated device is installed")
     _deactivate(_installed[-1])
@@ -320,7 +308,7 @@ def _checked(run: Any, triton: TritonInterface) -> Any:
 
 
 def _without_e4m3(session: ActiveDevice) -> str:
-    """Say how a kernel with e4m3 is compiled."""
+    """Return advice on how to compile a kernel with e4m3."""
     if TARGETS[session.target].number < 89:
         return f"{session.target} has no fp8e4nv, GPUs have it from sm_89 on: device('sm_89'), or a later one"
     return f"{session.ptx_target} has no fp8e4nv: leave ptx_target out, or give ptx_target='sm_89'"

@@ -1,4 +1,4 @@
-"""What Triton asks its driver, answered for a simulated GPU."""
+"""Triton's driver for a simulated GPU."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CLOCK = 1_000_000  # kHz, invented, as is the width of the bus
 
 
 def utilities(most_threads: bool) -> SimpleNamespace:
-    """Return what a driver's `utils` are asked for; `load_binary` returns the most threads of a block, or not."""
+    """Return a driver's `utils`, whose `load_binary` also returns the most threads of a block if requested."""
 
     def load_binary(name: str, text: bytes, shared: int, device: int) -> tuple[Any, ...]:
         """Read PTX: module, entry, registers of a thread (see `_registers`), spills, and most threads."""

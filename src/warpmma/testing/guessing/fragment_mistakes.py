@@ -248,7 +248,7 @@ def _with_bits(layout: Layout, names: dict[str, str]) -> Layout:
 
 
 def _turns(bits: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """Rotations of the bits, and of some that follow each other."""
+    """List rotations of the bits, and of consecutive ones among them."""
     for start, stop in combinations(range(len(bits) + 1), 2):
         for by in range(1, stop - start):
             yield bits[:start] + bits[start + by : stop] + bits[start : start + by] + bits[stop:]

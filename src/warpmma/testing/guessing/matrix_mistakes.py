@@ -119,7 +119,7 @@ def swizzles(shape: tuple[int, int], name: str, words: tuple[tuple[str, str], tu
 
 
 def _of_lines(index: Array, name: str, order: str, line: str, along: str, bits: int) -> Named:
-    """Gathers `[line, element]` of a matrix whose lines are contiguous, as indices of the matrix; -1 for 0."""
+    """List gathers `[line, element]` of a matrix whose lines are contiguous, as indices of the matrix; -1 for 0."""
     lines, length = index.shape
     size = _BITS // bits
     if length % size or length < 2 * size:
@@ -248,7 +248,7 @@ def matrix_gathers(
 
 
 def _by_columns(index: Array, name: str) -> Named:
-    """Other addresses in a matrix that is stored by columns."""
+    """List other addresses in a matrix that is stored by columns."""
     turned = index.T
     for text, gather, rank in _addressed(np.arange(turned.size).reshape(turned.shape), name, "by columns"):
         moved = np.where(gather < 0, -1, turned.reshape(-1)[gather])
@@ -256,7 +256,7 @@ def _by_columns(index: Array, name: str) -> Named:
 
 
 def _addressed(index: Array, name: str, order: str) -> Named:
-    """Other strides and other first elements in memory, in which lines of the matrix follow each other; 0 beyond it."""
+    """List other strides and first elements in memory, where lines of the matrix are consecutive; 0 beyond it."""
     lines, length = index.shape
     size, x = index.size, np.arange(index.size)
 

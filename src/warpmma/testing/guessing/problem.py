@@ -61,7 +61,7 @@ def tiles_of(record: Instruction, operand: Operand, x: npt.ArrayLike) -> Array:
 
 
 def is_registers(record: Instruction, operand: Operand, array: Array) -> bool:
-    """Whether an array is an operand's registers rather than its matrix."""
+    """Return whether an array is an operand's registers rather than its matrix."""
     layout = record.layout(operand)
     return array.dtype == layout.packing.dtype and array.shape[-2:] == (layout.registers, LANES)
 

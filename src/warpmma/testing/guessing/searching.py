@@ -230,7 +230,7 @@ def search(problem: Problem, most: int | None, engine: Engine, elements: int) ->
 
 
 def gives(problem: Problem, engine: Engine) -> bool:
-    """Whether the operands as given give the bits."""
+    """Return whether the operands as given give the bits."""
     _, own, all_tiles = _executed(problem, engine)
     return np.array_equal(own, all_tiles.chosen("D", problem.operands["D"]))
 
@@ -339,12 +339,12 @@ class _Hunt:
 
 
 def _rank(candidate: Candidate) -> tuple[int, bool]:
-    """How far-fetched it is; and of the like, results come after operands."""
+    """Return how far-fetched a candidate is; of equals, mistakes of the result come after those of operands."""
     return sum(m.rank for m in candidate), any(_stored(m) for m in candidate)
 
 
 def _operands(candidate: Candidate) -> int:
-    """How many operands a mistake concerns: an explanation with one is preferred to one with two."""
+    """Count the operands that a candidate concerns: an explanation with one is preferred to one with two."""
     return len({step.operand for mistake in candidate for step in mistake.steps}) or 1
 
 
@@ -364,14 +364,14 @@ def _undone(step: Step, seen: Array) -> Array | None:
 
 
 def _couples(mistakes: list[Mistake]) -> Iterator[Candidate]:
-    """Pairs of mistakes, the less far-fetched first."""
+    """List pairs of mistakes, the least far-fetched first."""
     common, usual = ([m for m in mistakes if m.rank == rank] for rank in (COMMON, USUAL))
     for one, other in chain(combinations(common, 2), product(common, usual), combinations(usual, 2)):
         yield from _orders(one, other)
 
 
 def _orders(one: Mistake, other: Mistake) -> Iterator[Candidate]:
-    """Both orders of two mistakes where it matters; none where they cannot be made together."""
+    """List both orders of two mistakes where it matters; none where they cannot be made together."""
     if {*one.settings} & {*other.settings}:
         return
     shared = {s.operand for s in one.steps} & {s.operand for s in other.steps}

@@ -168,7 +168,7 @@ def _multiplied(fmt: Any, times: int, codes: Array) -> Array:
 
 
 def _everywhere(record: Instruction) -> Iterator[Mistake]:
-    """One mistaken formula of lanes for all operands, with which results are stored, too."""
+    """List formulas of lanes that are wrong for all operands, and for the store of the result."""
     for text, source, rank in lane_sources():
         steps = []
         for operand in ("A", "B", "C", "D"):
