@@ -154,28 +154,16 @@ def execute(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Execution:
-    """A checked call of `execute`; computes D for any range of its warps.
-
-    Attributes
-    ----------
-    instruction, recipe, selector, ids
-    batch : tuple of int
-        Leading dimensions of D.
-    mixed : bool
-        Whether the halves of a tf32 element may come from two rows of B.
-    native : bool
-    read : dict of callable
-        From a range of warps to their part of an operand.
-    """
+    """A checked call of `execute`; computes D for any range of its warps."""
 
     instruction: Instruction
     recipe: Recipe
     selector: int
     ids: Ids
-    batch: tuple[int, ...]
-    mixed: bool
+    batch: tuple[int, ...]  # leading dimensions of D
+    mixed: bool  # the halves of a tf32 element may come from two rows of B
     native: bool
-    read: dict[str, Callable[[slice], Array]]
+    read: dict[str, Callable[[slice], Array]]  # from a range of warps to their part of an operand
 
     @classmethod
     def of(

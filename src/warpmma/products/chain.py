@@ -82,31 +82,15 @@ class ProductOptions(Shown):
 
 @dataclass(frozen=True, kw_only=True)
 class Chain(Shown):
-    """The chain of instructions along k.
-
-    Attributes
-    ----------
-    instruction : Instruction, WarpgroupInstruction or FloatFma
-    recipe : Recipe
-    engine : {"numpy", "native"}
-    k : int
-        Length of the product, before it is padded to whole instructions.
-    slices : tuple of int
-        Where the slices of a split k begin, and where the last one ends: multiples of the instruction's k.
-    promote : int
-        After how much of k, from the start of a slice, the accumulator is added to an f32 sum and begins at +0
-        again; 0 for never.
-    float32 : {"ieee", "tf32", "tf32-truncated"} or None
-        How float32 is multiplied; None of other types.
-    """
+    """The chain of instructions along k."""
 
     instruction: ChainInstruction
     recipe: Recipe
     engine: Resolved
-    k: int
-    slices: tuple[int, ...]
-    promote: int = 0
-    float32: Float32 | None = None
+    k: int  # length of the product, before it is padded to whole instructions
+    slices: tuple[int, ...]  # where the slices of a split k begin, and where the last one ends: in whole instructions
+    promote: int = 0  # after how much of k in a slice the accumulator is added to an f32 sum and restarts at +0
+    float32: Float32 | None = None  # None of other types
 
     @property
     def packed(self) -> int:

@@ -33,19 +33,10 @@ Float32 = Literal["ieee", "tf32", "tf32-truncated"]
 
 @dataclass(frozen=True, kw_only=True)
 class Float32Way(Shown):
-    """A way to multiply float32.
+    """A way to multiply float32."""
 
-    Attributes
-    ----------
-    tensor_cores : bool
-        Whether an instruction for tf32 computes the product, and not `fma.rn.f32`.
-    rounded : bool
-        Whether A and B are rounded to tf32 before.
-    meaning : str
-    """
-
-    tensor_cores: bool
-    rounded: bool
+    tensor_cores: bool  # by an instruction for tf32, and not `fma.rn.f32`
+    rounded: bool  # A and B are rounded to tf32 before
     meaning: str
 
 

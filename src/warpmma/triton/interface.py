@@ -43,13 +43,7 @@ class TritonInterface:
 
 
 def find_triton() -> TritonInterface:
-    """Return the parts of Triton that are used.
-
-    Raises
-    ------
-    UnsupportedError
-        Triton is not installed, has another interface, or interprets kernels.
-    """
+    """Return these parts; an error if Triton is not installed, has another interface, or interprets kernels."""
     if _interprets():
         raise UnsupportedError("TRITON_INTERPRET is set, so Triton runs kernels as Python on NumPy; unset it")
     return _found()
