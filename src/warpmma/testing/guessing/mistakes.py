@@ -59,18 +59,15 @@ def mistake_of(operand: str, text: str, change: Change | Array, rank: int = USUA
 def gathering(operand: str, gather: Array) -> Step:
     """Return the step that gathers the elements of an operand's tiles."""
     kept = frozen(gather)
-    return Step(operand=operand, change=partial(taken, source=kept), gather=kept)
+    change = partial(taken, source=kept) if (kept < 0).any() else lambda codes: codes.take(kept, axis=-1)
+    return Step(operand=operand, change=change, gather=kept)
 
 
 def taken(x: Array, source: Array, axis: int = -1, empty: int = 0) -> Array:
     """Take lines of an array along an axis; `empty` where the source is negative."""
-    found = x.take(source, axis=axis)
-    absent = source < 0
-    if not absent.any():
-        return found
     shape = [1] * x.ndim
     shape[axis] = -1
-    return np.where(absent.reshape(shape), x.dtype.type(empty), found)
+    return np.where((source < 0).reshape(shape), x.dtype.type(empty), x.take(source, axis=axis))
 
 
 def inverse(gather: Array) -> Array | None:

@@ -15,7 +15,7 @@ from ...isa import Instruction, instructions
 from ...layouts import Layout, Operand
 from .fragment_mistakes import fragment_gathers, gather_of_lanes, lane_sources
 from .matrix_mistakes import MOST_NAMED, matrix_gathers, mistakes_in_tiles, swizzles, value_changes
-from .mistakes import COMMON, RARE, USUAL, Mistake, Step, digest, distinct, gathering, inverse, mistake_of, taken
+from .mistakes import COMMON, RARE, USUAL, Change, Mistake, Step, digest, distinct, gathering, inverse, mistake_of
 from .problem import Problem, cut
 from .word_mistakes import metadata_mistakes, scale_mistakes
 
@@ -224,7 +224,7 @@ def mistakes_in_matrices(record: Instruction, operand: Operand, tiles: Array, el
         return
     name, axes, bits = f"the whole {operand}", _axes(operand), record.format(operand).bits
     for text, gather, rank in distinct(matrix_gathers(shape, name, axes, 8), swizzles(shape, name, axes, bits)):
-        change = partial(_rearranged, record, operand, gather.astype(np.int32))
+        change = partial(_rearranged, record, operand, gathering(operand, gather.astype(np.int32)).change)
         yield mistake_of(operand, text, change, max(rank, USUAL), whole=True)
 
 
@@ -246,6 +246,6 @@ def _whole_shape(record: Instruction, operand: Operand, tiles: Array) -> tuple[i
     return tiles.shape[1] * own[0], tiles.shape[2] * own[1]
 
 
-def _rearranged(record: Instruction, operand: Operand, gather: Array, tiles: Array) -> Array:
+def _rearranged(record: Instruction, operand: Operand, change: Change, tiles: Array) -> Array:
     whole = _joined(record, operand, tiles)
-    return _cut(record, operand, taken(whole.reshape(len(whole), -1), gather).reshape(whole.shape))
+    return _cut(record, operand, change(whole.reshape(len(whole), -1)).reshape(whole.shape))
