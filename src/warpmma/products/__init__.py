@@ -13,13 +13,13 @@ from .float32 import (
     evidence_on,
     recipe_on,
 )
-from .operands import Given, Multiplicand, broadcasts
+from .operands import Given, Multiplicand
 from .results import finish
 from .tiling import Product, computed, matmul, multiply, prepare, prepared
 
 __all__ = [
     "FLOAT32", "FMA", "Chain", "ChainInstruction", "Choice", "Float32", "Float32Way", "FloatFma", "Given", "Lazy",
-    "Multiplicand", "Operands", "Options", "Product", "ProductOptions", "boundaries", "broadcasts", "checked_float32",
-    "choice_of", "choose", "computed", "default_instruction", "evidence_on", "finish", "is_dask", "matmul", "multiply",
-    "prepare", "prepared", "recipe_on",
+    "Multiplicand", "Operands", "Options", "Product", "ProductOptions", "boundaries", "checked_float32", "choice_of",
+    "choose", "computed", "default_instruction", "evidence_on", "finish", "is_dask", "matmul", "multiply", "prepare",
+    "prepared", "recipe_on",
 ]  # fmt: skip

@@ -16,7 +16,6 @@ import numpy as np
 from .._arrays import Array
 from ..errors import OperandError
 from ..formats import FORMATS
-from ..products import broadcasts
 from .multiplying import Sums, rounded, scaled_and_added, summed
 from .report import ProductReport, ReplacedProduct
 from .settings import ProductSettings
@@ -95,12 +94,19 @@ def _product(call: OperatorCall, a: Any, b: Any, dims: int, c: Any) -> Any:
     x, y = (array_of(t, f"{call.op}: {name}") for t, name in ((a, "A"), (b, "B")))
     shape = (*x.shape[:-1], y.shape[-1])
     z = None if c is None else array_of(c, f"{call.op}: C")
-    if z is not None and not broadcasts(z.shape, shape):
+    if z is not None and not _broadcasts(z.shape, shape):
         return LEFT
     out = call.output(type_)
     sums = call.summed(x, y, (type_, type_), out)
     alpha, beta = (call.x.get(name, 1) for name in ("alpha", "beta"))
     return call.rounded(scaled_and_added(sums, alpha, beta if z is not None else 0, z, out), out)
+
+
+def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
+    try:
+        return np.broadcast_shapes(shape, to) == to
+    except ValueError:
+        return False
 
 
 def _vector(name: str) -> Callable[[OperatorCall], Any]:

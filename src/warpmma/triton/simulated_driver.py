@@ -89,7 +89,7 @@ def driver_class(triton: TritonInterface) -> type[Any]:
         "get_device_interface": lambda self: DEVICE_INTERFACE,
         "get_benchmarker": lambda self: count_instructions,
         "get_empty_cache_for_benchmark": lambda self: NO_CACHE,
-        "clear_cache": lambda self, cache: None,  # no cache is simulated
+        "clear_cache": lambda self, cache: None,  # caches are not simulated
     }
     return type("SimulatedDriver", (triton.driver_base,), answers)
 
