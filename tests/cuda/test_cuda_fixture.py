@@ -50,7 +50,7 @@ def test_a_text_is_known_by_its_kernels() -> None:
 
 
 def test_options_of_cuda_are_for_cuda() -> None:
-    with pytest.raises(OperandError, match=r"arch, options: of CUDA C.. alone; 'kernel.ptx' is taken for PTX"):
+    with pytest.raises(OperandError, match=r"arch, options: of CUDA C.. alone; 'kernel.ptx' is read as PTX"):
         Gpu("sm_90").load("kernel.ptx", arch="sm_80", options=["-DX"])
 
 

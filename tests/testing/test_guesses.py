@@ -266,12 +266,8 @@ def test_a_and_b_may_have_been_exchanged() -> None:
 def test_every_mistake_of_the_table_is_another(instruction: str) -> None:
     """No text stands for two changes, no two gathers of an operand are the same, and none changes nothing."""
     record, given = wm.parse(instruction), random_operands(instruction)
-    settings = dict.fromkeys(("selector", "byte_id_a", "thread_id_a", "byte_id_b", "thread_id_b"), 0)
     words = {name: given.get(name) for name in ("metadata", "scale_a", "scale_b")}
-    problem = posed(
-        record, record.targets[-1], given["a"], given["b"], given["c"], given["c"], **words,
-        settings=settings | {"record": record},
-    )  # fmt: skip
+    problem = posed(record, record.targets[-1], given["a"], given["b"], given["c"], given["c"], **words)
     table = likely_mistakes(problem, 1 << 16)
     assert len({m.text for m in table}) == len(table) > 500
     for operand in ("A", "B", "C", "D"):

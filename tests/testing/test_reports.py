@@ -51,7 +51,7 @@ def test_every_bit_of_a_register_counts_and_is_placed() -> None:
         r, c = (int(x) for x in row[0].strip("[]").split(", "))
         assert record.layout("A").locate(r, c) == (lane, register, 8 * byte + 2)
         padding = not 2 <= bit % 8 < 6
-        assert ("equal but for the sign of a zero or for padding: 1" in text) == padding or row[5] == "0"
+        assert ("equal except for the sign of a zero or for padding: 1" in text) == padding or row[5] == "0"
 
 
 ALL: tuple[Operand, ...] = ("A", "B", "C", "D")
@@ -123,7 +123,7 @@ def test_tiles_of_whole_matrices_are_named() -> None:
 
 def test_signs_of_zeros_and_payloads_of_nan_differ() -> None:
     zeros = np.array([0.0, -0.0], np.float32)
-    assert "equal but for the sign of a zero or for padding: 2" in report(zeros, -zeros)
+    assert "equal except for the sign of a zero or for padding: 2" in report(zeros, -zeros)
     nans = np.array([0x7FC0_0000, 0x7FC0_0001, 0xFFC0_0000], np.uint32).view(np.float32)
     assert_same_bits(nans, nans.copy())
     text = report(nans, nans[::-1].copy())

@@ -164,7 +164,7 @@ def test_what_is_not_answered_is_an_error(gpu: Any) -> None:
 def test_the_page_lists_what_is_answered(gpu: Any) -> None:
     page = (Path(__file__).parents[2] / "docs" / "triton.md").read_text()
     answers = cuda_as_cpu._answers(torch)["cuda"]
-    named = {*cuda_as_cpu._ELSEWHERE, *answers} - {name for name in answers if "seed" in name or "rng" in name}
+    named = {*cuda_as_cpu._ALWAYS, *answers} - {name for name in answers if "seed" in name or "rng" in name}
     assert [name for name in sorted(named) if f"`{name}`" not in page] == []
 
 

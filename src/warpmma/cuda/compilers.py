@@ -1,4 +1,4 @@
-"""Which compiler takes a source: NVRTC, NVRTC without the code of the host, or nvcc.
+"""The choice of the compiler for a source: NVRTC, NVRTC without the code of the host, or nvcc.
 
 1. NVRTC takes the source as it is, and then, unless a header is missing, without the code of the host (`host_code`).
 2. nvcc, if found, takes what NVRTC refuses and what may need the host: the source has host code, a header is missing,
@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import shutil
@@ -23,7 +22,7 @@ from tempfile import TemporaryDirectory
 
 from ..errors import CompilationError, printable
 from .host_code import compile_without_host, has_host_code
-from .nvrtc import compile_with_nvrtc, include_folders, nvrtc_version, why_no_nvrtc
+from .nvrtc import compile_with_nvrtc, include_folders, nvidia_packages, nvrtc_version, why_no_nvrtc
 from .sources import INSTALL, Compiled, CudaSource, SourceFile, error_places, files_of, missing_header, refused
 
 _VARIABLE = "warpmma_instances"
@@ -32,10 +31,8 @@ _VARIABLE = "warpmma_instances"
 @cache
 def find_nvcc() -> str:
     """Return its path: on the PATH, in $CUDA_HOME, of NVIDIA's packages, in /usr/local/cuda; "" if not found."""
-    spec = importlib.util.find_spec("nvidia")
-    rooms = [Path(x) for x in (spec.submodule_search_locations or [] if spec else [])]
     homes = [Path(x) for x in (os.environ.get("CUDA_HOME", ""), os.environ.get("CUDA_PATH", "")) if x]
-    homes += [home for room in rooms for home in sorted(room.glob("cu[0-9]*"), reverse=True)]
+    homes += [home for room in nvidia_packages() for home in sorted(room.glob("cu[0-9]*"), reverse=True)]
     found = (shutil.which("nvcc", path=path) for path in (None, *(home / "bin" for home in homes)))
     return next((x for x in found if x), shutil.which("nvcc", path="/usr/local/cuda/bin") or "")
 
@@ -48,13 +45,7 @@ def _who(nvcc: str) -> str:
 
 
 def compile_with_nvcc(source: CudaSource) -> Compiled:
-    """Compile a file or a text.
-
-    Raises
-    ------
-    CompilationError
-        With nvcc's log.
-    """
+    """Compile a file or a text; errors have nvcc's log."""
     nvcc = find_nvcc()
     with TemporaryDirectory(prefix="warpmma-") as folder:
         given, made = Path(folder) / "source.cu", Path(folder) / "source.ptx"
@@ -98,13 +89,7 @@ GET_NVCC = "pip install 'warpmma[nvcc]' has nvcc, which needs a C++ compiler"
 
 
 def compiled(source: CudaSource, compiler: str) -> Compiled:
-    """Compile a source by one of `COMPILERS`.
-
-    Raises
-    ------
-    CompilationError
-        It does not compile, or there is no compiler.
-    """
+    """Compile a source by one of `COMPILERS`; raise `CompilationError` if it does not compile or there is none."""
     nvrtc, nvcc = not why_no_nvrtc() and compiler != "nvcc", find_nvcc() and compiler != "nvrtc"
     if not nvrtc and not nvcc:
         raise CompilationError(_nothing(compiler), source.name)
@@ -166,7 +151,7 @@ def _needs_nvcc(source: CudaSource, files: Sequence[SourceFile], error: Compilat
 
 
 def _nothing(compiler: str) -> str:
-    """Say what to install."""
+    """Return advice on what to install."""
     if compiler == "nvcc":
         return "nvcc is on no PATH, and not in $CUDA_HOME: install CUDA's toolkit, or compile by NVRTC"
     if sys.platform == "darwin":

@@ -25,7 +25,7 @@ from .sources import Compiled, CudaSource, SourceFile, error_places, missing_hea
 _OPTIONS = ("-default-device", *(f"--pre-include={x}" for x in ("cmath", "cstdint", "climits", "cfloat", "cstdlib")))
 _STD = re.compile(r'namespace "std" has no member|qualified name is not allowed')
 _OF_STD = tuple(f"--pre-include={x}" for x in ("type_traits", "limits", "utility"))
-"""What headers of the host's library bring along, where it is asked for: these take half a second."""
+"""What headers of the host's library bring along, where the source needs it: these take half a second."""
 
 _ROUNDS = 16
 _NAME = re.compile(r"#pragma nv_mangled_name (.*)$", re.MULTILINE)
@@ -68,24 +68,12 @@ class _Unit:
 
 
 def has_host_code(files: Sequence[SourceFile]) -> bool:
-    """Whether a source, or a header of it, has functions or variables of the host."""
+    """Return whether a source, or a header of it, has functions or variables of the host."""
     return any(True for file in files for _ in _of_host(pieces_of(file.text)))
 
 
 def compile_without_host(source: CudaSource, files: Sequence[SourceFile]) -> Compiled:
-    """Compile the device code by NVRTC.
-
-    Parameters
-    ----------
-    source : CudaSource
-    files : sequence of SourceFile
-        The source and the headers of the user's.
-
-    Raises
-    ------
-    CompilationError
-        With the last log, and with what was left out.
-    """
+    """Compile the device code of a source and the user's headers by NVRTC; errors list what was left out."""
     errors = []
     for some in dict.fromkeys((tuple(x for x in files if x.beside), tuple(files))):  # rule 3
         try:

@@ -43,16 +43,9 @@ def listed(files: Sequence[SourceFile], replaced: Collection[str]) -> tuple[str,
 
 
 def doubts(files: Sequence[SourceFile], replaced: Collection[str], defined: Collection[str]) -> tuple[str, ...]:
-    """Rule 9: name the conditions that depend on a macro of a replaced header.
+    """Rule 9: name the conditions of the user's files that depend on a macro of a replaced header.
 
-    Parameters
-    ----------
-    files : sequence of SourceFile
-        The user's.
-    replaced : collection of str
-        Headers that were missing.
-    defined : collection of str
-        Macros that the user's options define.
+    `replaced` are the headers that were missing, `defined` the macros that options define.
     """
     included = sorted({name for file in files for _, name, _ in file.includes if name in replaced and name in MACROS})
     return tuple(
@@ -100,7 +93,7 @@ def _left_out_of(files: Sequence[SourceFile], replaced: Collection[str]) -> list
 
 
 def _may_declare(header: str, name: str) -> bool:
-    """Whether a name in small letters sounds like a header's: "vector" of <vector>, "mpi_comm" of <mpi.h>."""
+    """Return whether a name in small letters sounds like a header's: "vector" of <vector>, "mpi_comm" of <mpi.h>."""
     stem = re.split(r"[_.]", header.lower().rpartition("/")[2])[0]
     return name.startswith(stem) if "." in header else name == stem
 

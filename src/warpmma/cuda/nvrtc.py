@@ -33,7 +33,7 @@ def _library() -> tuple[Any, tuple[int, int], str]:
 
 
 def why_no_nvrtc() -> str:
-    """Say why NVRTC is absent; nothing if it is here."""
+    """Return why NVRTC is absent; nothing if it is here."""
     return _library()[2]
 
 
@@ -47,18 +47,7 @@ def compile_with_nvrtc(
 ) -> Compiled:
     """Compile device code. Missing host headers are supplied, as far as they are listed.
 
-    Parameters
-    ----------
-    source : CudaSource
-    files : sequence of SourceFile
-        The source and the headers of the user's, as they are.
-    headers : mapping of str to str, optional
-        Texts of headers, by their names.
-
-    Raises
-    ------
-    CompilationError
-        With NVRTC's log.
+    `files` are the source and the user's headers as they are, `headers` texts to take in place of some, by their names.
     """
     own = dict(headers or {})
     supplied = dict(own)
@@ -126,11 +115,16 @@ def _options(source: CudaSource) -> list[str]:
     return [*own, *source.options, *(f"-I{folder}" for folder in include_folders(nvrtc_version()[0]))]
 
 
+def nvidia_packages() -> list[Path]:
+    """Return the folders of NVIDIA's packages."""
+    spec = importlib.util.find_spec("nvidia")
+    return [Path(x) for x in (spec.submodule_search_locations or [] if spec else [])]
+
+
 @cache
 def include_folders(major: int) -> tuple[Path, ...]:
     """Find the headers of the runtime: of NVIDIA's packages for a version of CUDA, or of an installation."""
-    spec = importlib.util.find_spec("nvidia")
-    rooms = [Path(x) for x in (spec.submodule_search_locations or [] if spec else [])]
+    rooms = nvidia_packages()
     found = [room / f"cu{major}" / "include" for room in rooms]
     found += [room / part / "include" for room in rooms for part in ("cuda_runtime", "cuda_nvcc", "cuda_cccl")]
     if not any((folder / "cuda_fp16.h").is_file() for folder in found):

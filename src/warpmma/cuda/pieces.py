@@ -34,30 +34,15 @@ _CLASS = re.compile(r"(?:template\s*<.*>\s*)?(?:typedef\s+)?(?:struct|class|unio
 
 @dataclass(frozen=True, kw_only=True)
 class Piece:
-    """A part of a text.
-
-    Attributes
-    ----------
-    kind : {"function", "class", "namespace", "statement"}
-    start, end : int
-        Its place in the text.
-    head : str
-        The text before its body.
-    device : bool
-        Whether it is marked as device code, or contains such a piece.
-    constant : bool
-        Whether it declares a type or a constant, which both sides use.
-    inner : tuple of Piece
-        Of a namespace or a class.
-    """
+    """A part of a text: a function, class, namespace or statement."""
 
     kind: str
     start: int
     end: int
-    head: str
-    device: bool
-    constant: bool
-    inner: tuple[Piece, ...] = ()
+    head: str  # the text before its body
+    device: bool  # it is marked as device code, or contains such a piece
+    constant: bool  # it declares a type or a constant, which both sides use
+    inner: tuple[Piece, ...] = ()  # of a namespace or a class
 
     @property
     def name(self) -> str:
@@ -177,15 +162,12 @@ def _flat(head: str) -> str:
 def blanked(text: str, parts: Sequence[tuple[int, int]]) -> str:
     """Blank parts of a text, except their directives; lines and columns stay."""
     kept = [x.span() for x in _DIRECTIVE.finditer(without_comments(text))]
-    letters = list(text)
     for start, end in parts:
         at = start
         for first, last in [*(x for x in kept if start <= x[0] < end), (end, end)]:
-            for i in range(at, first):
-                if letters[i] != "\n":
-                    letters[i] = " "
+            text = text[:at] + re.sub(r"[^\n]", " ", text[at:first]) + text[max(at, first) :]
             at = last
-    return "".join(letters)
+    return text
 
 
 def without_comments(text: str) -> str:
@@ -230,7 +212,7 @@ def parameter_names(text: str, kernel: str) -> list[tuple[str, ...]]:
 
 
 def is_template(text: str, kernel: str) -> bool:
-    """Whether a kernel of a text is a template."""
+    """Return whether a kernel of a text is a template."""
     return any(x.name.rpartition("::")[2] == kernel and "template" in x.head for x in _functions(pieces_of(text)))
 
 

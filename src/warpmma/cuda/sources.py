@@ -27,33 +27,18 @@ _OF_TOOLKIT = re.compile(r"(?:cub|cuda|thrust|nv|cooperative_groups)/|(?:curand|
 
 @dataclass(frozen=True, kw_only=True)
 class CudaSource:
-    """What a compiler is given.
-
-    Attributes
-    ----------
-    text : str
-    name : str
-        What logs, line numbers and errors call it.
-    file : Path or None
-        Its path, if it has one: included files are searched beside it.
-    arch : str
-        Such as "sm_80".
-    options : tuple of str
-        As nvcc and NVRTC take them.
-    names : tuple of str
-        Expressions of C++ that name instances of templates.
-    """
+    """The input of a compiler."""
 
     text: str
-    name: str
-    file: Path | None
-    arch: str
-    options: tuple[str, ...]
-    names: tuple[str, ...]
+    name: str  # in logs, line numbers and errors
+    file: Path | None  # included files are searched beside it
+    arch: str  # such as "sm_80"
+    options: tuple[str, ...]  # as nvcc and NVRTC take them
+    names: tuple[str, ...]  # expressions of C++ that name instances of templates
 
     @property
     def folder(self) -> Path:
-        """Where files that it includes by quoted names are looked for."""
+        """The folder in which files that it includes by quoted names are searched."""
         return Path.cwd() if self.file is None else self.file.absolute().parent
 
     @property
@@ -79,23 +64,12 @@ class CudaSource:
 
 @dataclass(frozen=True, kw_only=True)
 class SourceFile:
-    """A text that a source is made of: its own, or a header of the user's.
+    """A text that a source is made of: its own, or a header of the user's."""
 
-    Attributes
-    ----------
-    name : str
-        As logs call the source, or as `#include` names the header.
-    text : str
-    folder : Path
-        Where files that it includes by quoted names are looked for.
-    beside : bool
-        Whether it is the source, or is beside the file that includes it; else an option names its folder.
-    """
-
-    name: str
+    name: str  # as logs call the source, or as `#include` names the header
     text: str
-    folder: Path
-    beside: bool = True
+    folder: Path  # where files that it includes by quoted names are searched
+    beside: bool = True  # it is the source, or beside the file that includes it; else an option names its folder
 
     @property
     def includes(self) -> list[tuple[str, str, int]]:
@@ -105,29 +79,14 @@ class SourceFile:
 
 @dataclass(frozen=True, kw_only=True)
 class Compiled:
-    """What a compiler made.
-
-    Attributes
-    ----------
-    ptx : str
-    names : mapping of str to str
-        What the text calls the instances that were asked for.
-    log : str
-        Warnings.
-    compiler : str
-        Which one, with its version.
-    left_out : tuple of str
-        Functions, variables and headers of the host, which were not compiled, with their lines.
-    doubts : tuple of str
-        Where the code may depend on what was left out.
-    """
+    """The result of a compiler."""
 
     ptx: str
-    names: Mapping[str, str]
-    log: str
-    compiler: str
-    left_out: tuple[str, ...] = ()
-    doubts: tuple[str, ...] = ()
+    names: Mapping[str, str]  # of the requested instances in the text
+    log: str  # warnings
+    compiler: str  # with its version
+    left_out: tuple[str, ...] = ()  # functions, variables and headers of the host, with their lines
+    doubts: tuple[str, ...] = ()  # where the code may depend on what was left out
 
 
 def source_of(given: object, name: str, arch: str, options: tuple[str, ...], names: tuple[str, ...]) -> CudaSource:
@@ -190,7 +149,7 @@ class MissingHeader:
 
     @property
     def cure(self) -> str:
-        """Say where to get it."""
+        """Advice on where to get it."""
         if _OF_TOOLKIT.match(self.name):
             return f"it is part of CUDA's toolkit: {INSTALL}"
         return 'name its folder with options=["-IFOLDER"], or --option=-IFOLDER in the shell'

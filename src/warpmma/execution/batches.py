@@ -19,7 +19,7 @@ NATIVE_CHUNK = 1 << 18
 
 
 def broadcast(instruction: Instruction, operands: dict[str, Array]) -> tuple[int, ...]:
-    """Broadcast shape of the leading dimensions."""
+    """Return the broadcast shape of the leading dimensions."""
     own = {x.shape[:-2] if name in "ABC" else x.shape[:-1] for name, x in operands.items()}
     if len(own) == 1:  # as it mostly is; NumPy takes a while to find that
         return own.pop()

@@ -154,28 +154,16 @@ def execute(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Execution:
-    """A checked call of `execute`; computes D for any range of its warps.
-
-    Attributes
-    ----------
-    instruction, recipe, selector, ids
-    batch : tuple of int
-        Leading dimensions of D.
-    mixed : bool
-        Whether the halves of a tf32 element may come from two rows of B.
-    native : bool
-    read : dict of callable
-        From a range of warps to their part of an operand.
-    """
+    """A checked call of `execute`; computes D for any range of its warps."""
 
     instruction: Instruction
     recipe: Recipe
     selector: int
     ids: Ids
-    batch: tuple[int, ...]
-    mixed: bool
+    batch: tuple[int, ...]  # leading dimensions of D
+    mixed: bool  # the halves of a tf32 element may come from two rows of B
     native: bool
-    read: dict[str, Callable[[slice], Array]]
+    read: dict[str, Callable[[slice], Array]]  # from a range of warps to their part of an operand
 
     @classmethod
     def of(
@@ -235,7 +223,7 @@ class Execution:
         out[...] = gather.registers(_columns_last(d))
 
     def _scales(self, given: dict[str, Array]) -> dict[str, Array]:
-        """Block scales as matrices; empty for an instruction without them."""
+        """Return block scales as matrices; empty for an instruction without them."""
         if not self.instruction.block_scale:
             return {}
         scales = block_scales(self.instruction)
@@ -281,7 +269,7 @@ def evidence(instruction: str | MatrixInstruction, *, target: str) -> Evidence:
 
 
 def _rows(of_a: Array) -> Array:
-    """Something for every row of A, `[warp, m, x]`, arranged as A is: `[x, m, 1, warp]`."""
+    """Return what belongs to the rows of A, `[warp, m, x]`, arranged as A is: `[x, m, 1, warp]`."""
     return of_a.transpose(2, 1, 0)[:, :, None]
 
 

@@ -82,31 +82,15 @@ class ProductOptions(Shown):
 
 @dataclass(frozen=True, kw_only=True)
 class Chain(Shown):
-    """What is done along k.
-
-    Attributes
-    ----------
-    instruction : Instruction, WarpgroupInstruction or FloatFma
-    recipe : Recipe
-    engine : {"numpy", "native"}
-    k : int
-        Length of the product, before it is padded to whole instructions.
-    slices : tuple of int
-        Where the slices of a split k begin, and where the last one ends: multiples of the instruction's k.
-    promote : int
-        After how much of k, from the start of a slice, the accumulator is added to an f32 sum and begins at +0
-        again; 0 for never.
-    float32 : {"ieee", "tf32", "tf32-truncated"} or None
-        How float32 is multiplied; None of other types.
-    """
+    """The chain of instructions along k."""
 
     instruction: ChainInstruction
     recipe: Recipe
     engine: Resolved
-    k: int
-    slices: tuple[int, ...]
-    promote: int = 0
-    float32: Float32 | None = None
+    k: int  # length of the product, before it is padded to whole instructions
+    slices: tuple[int, ...]  # where the slices of a split k begin, and where the last one ends: in whole instructions
+    promote: int = 0  # after how much of k in a slice the accumulator is added to an f32 sum and restarts at +0
+    float32: Float32 | None = None  # None of other types
 
     @property
     def packed(self) -> int:
@@ -120,7 +104,7 @@ class Chain(Shown):
         return self.instruction.k // scales if scales else 0
 
     def blocks(self, start: int, stop: int) -> slice:
-        """Which block scales a part of k needs."""
+        """Return the block scales that a part of k needs."""
         return slice(start // self.block, -(-stop // self.block)) if self.block else slice(0)
 
     @property
@@ -135,7 +119,7 @@ class Chain(Shown):
 
     @cached_property
     def ends(self) -> list[tuple[int, bool]]:
-        """Where chains end, and whether a slice ends there."""
+        """The ends of chains, each with whether a slice ends there."""
         ends = []
         for start, stop in pairwise(self.slices):
             step = self.promote or max(1, stop - start)  # of an empty k there is one slice, of no length
@@ -236,7 +220,7 @@ def chain_of(record: ChainInstruction, options: ProductOptions, k: int, float32:
 
 
 def boundaries(k: int, step: int, split: int | Sequence[int]) -> tuple[int, ...]:
-    """Where slices of k begin and end: `split` equal ones (the last may be shorter), or ones of given lengths."""
+    """Return the ends of slices of k: `split` equal ones (the last may be shorter), or ones of given lengths."""
     whole = -(-k // step) * step
     if not isinstance(split, Sequence):
         each = max(step, -(-whole // step // split) * step) if whole else step

@@ -146,7 +146,7 @@ class Lazy(Protocol):
 
 
 class Options(TypedDict, total=False):
-    """What `matmul` takes beside operands and target."""
+    """Options of `matmul` beside operands and target."""
 
     instruction: str | MatrixInstruction | None
     float32: Float32 | None
@@ -306,7 +306,7 @@ _ACCUMULATORS = ("f32", "f16", "s32", "f64")
 
 
 def _type(name: str, array: Array, types: tuple[str, ...]) -> str:
-    """PTX type of an array's dtype."""
+    """Return the PTX type of an array's dtype."""
     for found in types:
         if FORMATS[found].dtype == array.dtype:
             return found
@@ -349,6 +349,6 @@ def outline(x: Any, name: str, error: type[WarpmmaError] = OperandError) -> Arra
 
 
 def is_dask(x: Any) -> bool:
-    """Whether this is a Dask array; False as long as Dask is not imported."""
+    """Return whether this is a Dask array; False as long as Dask is not imported."""
     module = sys.modules.get("dask.array")
     return module is not None and isinstance(x, module.Array)

@@ -1,4 +1,4 @@
-"""How products multiply float32: the meaning of each option, and the fused multiply-add without tensor cores.
+"""The ways to multiply float32: the meaning of each option, and the fused multiply-add without tensor cores.
 
 1. "ieee": each element of D is one chain of `fma.rn.f32`: r = C, then r = fma(a, b, r), k ascending, each step rounded
    once to nearest even, as IEEE 754 defines it. The result is derived from that definition; the order of the sum is
@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -33,19 +33,10 @@ Float32 = Literal["ieee", "tf32", "tf32-truncated"]
 
 @dataclass(frozen=True, kw_only=True)
 class Float32Way(Shown):
-    """A way to multiply float32.
+    """A way to multiply float32."""
 
-    Attributes
-    ----------
-    tensor_cores : bool
-        Whether an instruction for tf32 computes the product, and not `fma.rn.f32`.
-    rounded : bool
-        Whether A and B are rounded to tf32 before.
-    meaning : str
-    """
-
-    tensor_cores: bool
-    rounded: bool
+    tensor_cores: bool  # by an instruction for tf32, and not `fma.rn.f32`
+    rounded: bool  # A and B are rounded to tf32 before
     meaning: str
 
 
@@ -64,19 +55,10 @@ FLOAT32: Mapping[str, Float32Way] = MappingProxyType({
 class FloatFma(Record):
     """The fused multiply-add `fma.rn.f32` as a step along k; it has the names of a dense `mma` that products read."""
 
-    m: ClassVar[int] = 1
-    n: ClassVar[int] = 1
-    k: ClassVar[int] = 1
-    a_type: ClassVar[str] = "f32"
-    b_type: ClassVar[str] = "f32"
-    c_type: ClassVar[str] = "f32"
-    d_type: ClassVar[str] = "f32"
-    sparse: ClassVar[bool] = False
-    block_scale: ClassVar[bool] = False
-    satfinite: ClassVar[bool] = False
-    scales_per_row: ClassVar[int] = 0
-    stype: ClassVar[None] = None
-    targets: ClassVar[tuple[str, ...]] = TARGET_NAMES
+    m = n = k = 1
+    a_type = b_type = c_type = d_type = "f32"
+    sparse = block_scale = satfinite = False
+    scales_per_row, stype, targets = 0, None, TARGET_NAMES
 
     def __str__(self) -> str:
         return "fma.rn.f32"
@@ -87,10 +69,10 @@ class FloatFma(Record):
 
 
 FMA = FloatFma()
-"""What float32 is multiplied by without tensor cores."""
+"""The instruction that multiplies float32 without tensor cores."""
 
 ChainInstruction = MatrixInstruction | FloatFma
-"""What a chain along k can be made of."""
+"""The instructions of a chain along k."""
 
 _RECIPE = Recipe(d="f32", a="f32", b="f32", c="f32", unit=FmaChain())
 _EVIDENCE = Evidence(

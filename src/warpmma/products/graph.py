@@ -69,22 +69,13 @@ def _multiplicands(a: Any, b: Any) -> tuple[da.Array, da.Array]:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class _Graph:
-    """Tasks of a product whose chunks of k are whole instructions.
-
-    Attributes
-    ----------
-    chain : Chain
-    options : ProductOptions
-    scale_a, scale_b : ndarray, dask.array.Array or None
-    starts : list of int
-        Where the chunks of k begin, and where the last one ends.
-    """
+    """Tasks of a product whose chunks of k are whole instructions."""
 
     chain: Chain
     options: ProductOptions
-    scale_a: Any
+    scale_a: Any  # ndarray, dask.array.Array or None
     scale_b: Any
-    starts: list[int]
+    starts: list[int]  # where the chunks of k begin, and where the last one ends
 
     def of(self, a: da.Array, b: da.Array, c: da.Array) -> da.Array:
         """Return D; every tile is a chain of tasks."""
@@ -107,30 +98,16 @@ class _Graph:
         """Advance the state of one tile through all chunks of k, a task each."""
         advance = dask.delayed(_advance, pure=True)
         for number, (start, stop) in enumerate(pairwise(self.starts)):
-            scales = self._scales(rows, columns, start, stop)
-            state = advance(
-                self.chain,
-                self.options.target,
-                self.options.engine,
-                state,
-                row_of_a[number],
-                column_of_b[number],
-                scales,
-                start,
-            )
+            blocks = self.chain.blocks(start, stop)
+            of_a = None if self.scale_a is None else self.scale_a[rows, blocks]
+            of_b = None if self.scale_b is None else self.scale_b[blocks, columns]
+            a, b = row_of_a[number], column_of_b[number]
+            state = advance(self.chain, self.options.target, self.options.engine, state, a, b, (of_a, of_b), start)
         return state
-
-    def _scales(self, rows: slice, columns: slice, start: int, stop: int) -> tuple[Any, Any]:
-        """Block scales that one task needs, NumPy or Dask arrays."""
-        blocks = self.chain.blocks(start, stop)
-        return (
-            None if self.scale_a is None else self.scale_a[rows, blocks],
-            None if self.scale_b is None else self.scale_b[blocks, columns],
-        )
 
 
 def _spans(lengths: Sequence[int]) -> list[tuple[slice, int]]:
-    """Where chunks of these lengths lie, and how long they are."""
+    """Return the range of each chunk, and its length."""
     ends = accumulate(lengths)
     return [(slice(end - length, end), length) for end, length in zip(ends, lengths, strict=True)]
 

@@ -90,7 +90,7 @@ def _codes(record: ChainInstruction, operand: Operand, array: Array) -> Array:
 
 
 def codes_of_c(record: ChainInstruction, c: Array | None, shape: tuple[int, ...]) -> Array:
-    """Codes of C that broadcast to a shape."""
+    """Return codes of C that broadcast to a shape."""
     if c is None:
         return np.zeros((1, 1), record.format("C").code_dtype)
     check_c(record, c.shape, shape)
@@ -98,7 +98,7 @@ def codes_of_c(record: ChainInstruction, c: Array | None, shape: tuple[int, ...]
 
 
 def broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
-    """Whether a shape broadcasts to another."""
+    """Return whether a shape broadcasts to another."""
     try:
         return np.broadcast_shapes(shape, to) == to
     except ValueError:
@@ -141,7 +141,7 @@ def check_indices_shape(record: Instruction, indices: Array, a: Array, k: int) -
 def _scales(
     record: ChainInstruction, a: Array, b: Array, scale_a: npt.ArrayLike | None, scale_b: npt.ArrayLike | None
 ) -> tuple[Array | None, Array | None]:
-    """Codes of scales, `[..., m, S]` and `[..., S, n]`."""
+    """Return codes of scales, `[..., m, S]` and `[..., S, n]`."""
     of_a, of_b = (
         None if x is None else as_array(x, f"{record}: scales of {operand}", ScaleError)
         for operand, x in (("A", scale_a), ("B", scale_b))

@@ -12,7 +12,7 @@ from .float32 import ChainInstruction
 
 
 def output_format(record: ChainInstruction, epilogue: str | None) -> Format:
-    """Format of the result."""
+    """Return the format of the result."""
     if epilogue is None:
         return record.format("D")
     floats = [name for name, fmt in FORMATS.items() if isinstance(fmt, FloatFormat) and fmt.signed and name != "f64"]
@@ -34,7 +34,7 @@ def finish(record: ChainInstruction, codes: Array, epilogue: str | None, alpha: 
 
 
 def alpha_of(given: list[Array], batch: tuple[int, ...]) -> Array | None:
-    """Product of tensor scales for every matrix of the batch, rounded to f32, as float64."""
+    """Return the product of tensor scales for every matrix of the batch, rounded to f32, as float64."""
     if not given:
         return None
     fmt = FORMATS["f32"]

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product as pairs
 from typing import TYPE_CHECKING, Any, Unpack, cast, overload
 
@@ -35,36 +36,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Product(Shown):
-    """What `matmul` computes from.
-
-    Attributes
-    ----------
-    chain : Chain
-        The instruction, and the chain along k.
-    target : str
-    shape : tuple of int
-        Of D.
-    given : Operands
-        Codes of A, B, indices and block scales; of their batch, which is flat, one matrix may stand for all.
-    c : ndarray of unsigned int
-        Codes of C, `[batch, m, n]`.
-    tensor_scales : tuple of ndarray of float32
-    alpha : ndarray of float64 or None
-        Their product, rounded to f32, by which D is multiplied; one for each matrix of the batch.
-    epilogue : str or None
-    format : FloatFormat or IntegerFormat
-        Of the result.
-    """
+    """A product whose operands are checked and turned into codes; their batch is flat."""
 
     chain: Chain
     target: str
-    shape: tuple[int, ...]
-    given: Operands
-    c: Array
-    tensor_scales: tuple[Array, ...]
-    alpha: Array | None
+    shape: tuple[int, ...]  # of D
+    given: Operands  # codes of A, B, indices and block scales; one matrix may be for all of the batch
+    c: Array  # codes of C, `[batch, m, n]`
+    tensor_scales: tuple[Array, ...]  # of float32
+    alpha: Array | None  # their product, rounded to f32, by which D is multiplied: one for each matrix of the batch
     epilogue: str | None
-    format: Format
+    format: Format  # of the result
 
     @property
     def flat(self) -> tuple[int, int, int]:
@@ -239,42 +221,24 @@ def multiply(product: Product, d: Array | None = None, threads: int | None = Non
     """Compute a product that is prepared: codes of D, `[batch, m, n]`, written to `d` if it is given."""
     if d is None:
         d = np.empty(product.flat, product.format.code_dtype)
-    tiles = _Tiles(product=product, d=d)
-    for_each(tiles.compute, tiles.cut(), threads, progress, "tiles")
+    size, (batch, m, n) = _TILE[product.chain.engine], d.shape
+    each = max(1, size * size // max(1, m * n))  # of small matrices, many to a task
+    tiles = list(pairs(_cuts(batch, each), _cuts(m, size), _cuts(n, size)))
+    for_each(partial(_compute, product, d), tiles, threads, progress, "tiles")
     return d
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Tiles:
-    """A product of codes, a tile at a time: some matrices of the batch, rows of A and columns of B.
-
-    Attributes
-    ----------
-    product : Product
-    d : ndarray of unsigned int
-        `[batch, m, n]`, which is written.
-    """
-
-    product: Product
-    d: Array
-
-    def cut(self) -> list[tuple[slice, slice, slice]]:
-        """Cut D into tiles."""
-        size, (batch, m, n) = _TILE[self.product.chain.engine], self.d.shape
-        each = max(1, size * size // max(1, m * n))  # of small matrices, many to a task
-        return list(pairs(_cuts(batch, each), _cuts(m, size), _cuts(n, size)))
-
-    def compute(self, tile: tuple[slice, slice, slice]) -> None:
-        """Compute one tile of D."""
-        some, rows, columns = tile
-        chain, mine, alpha = self.product.chain, self.product.given.of(some), self.product.alpha
-        slab = _SLAB // chain.instruction.k * chain.instruction.k
-        state = chain.start(self.product.c[tile])
-        for start in range(0, chain.k, slab):
-            part = mine.part(rows, columns, start, min(start + slab, chain.k), chain)
-            state = chain.advance(state, part, start)
-        scale = None if alpha is None else alpha[some, None, None]
-        self.d[tile] = finish(chain.instruction, chain.finish(state), self.product.epilogue, scale)
+def _compute(product: Product, d: Array, tile: tuple[slice, slice, slice]) -> None:
+    """Compute one tile of D: some matrices of the batch, rows of A and columns of B."""
+    some, rows, columns = tile
+    chain, mine, alpha = product.chain, product.given.of(some), product.alpha
+    slab = _SLAB // chain.instruction.k * chain.instruction.k
+    state = chain.start(product.c[tile])
+    for start in range(0, chain.k, slab):
+        part = mine.part(rows, columns, start, min(start + slab, chain.k), chain)
+        state = chain.advance(state, part, start)
+    scale = None if alpha is None else alpha[some, None, None]
+    d[tile] = finish(chain.instruction, chain.finish(state), product.epilogue, scale)
 
 
 def _cuts(length: int, size: int) -> list[slice]:

@@ -75,20 +75,14 @@ def array_with(format: str, shape: int | tuple[int, ...], elements: Mapping[Any,
 
 @dataclass(frozen=True)
 class Written:
-    """An array that hypothesis prints as the call of `array_with` that makes it.
-
-    Attributes
-    ----------
-    format : str
-    codes : ndarray of unsigned int
-    """
+    """An array that hypothesis prints as the call of `array_with` that makes it."""
 
     format: str
     codes: Array
 
     @property
     def array(self) -> Array:
-        """Of the format's type."""
+        """The array, of the format's type."""
         return _coder(self.format).array(self.codes)
 
     def __str__(self) -> str:
@@ -108,7 +102,7 @@ class Written:
 
 @dataclass(frozen=True, kw_only=True)
 class _Coder:
-    """How elements of a type are written: from a value to a code, and back; and from codes to the array."""
+    """The coding of a type: from a value to a code, from a code to text, and from codes to the array."""
 
     dtype: np.dtype[Any]
     read: Callable[[Any], int]

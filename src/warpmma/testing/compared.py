@@ -15,7 +15,7 @@ from .reading import Order, Reader, format_of, reader, reader_of
 
 @dataclass(frozen=True, kw_only=True)
 class RegisterPlace:
-    """Where elements sit in the registers of a warp: an array each."""
+    """Places of elements in the registers of a warp, an array each."""
 
     lane: Array
     register: Array
@@ -71,7 +71,7 @@ def by_element(x: Array, y: Array, record: Instruction | None, operand: Operand)
 
 
 def _placed(x: Array, y: Array, record: Instruction, operand: Operand) -> Compared:
-    """Elements of an operand, given as registers or as matrices."""
+    """Take an operand, given as registers or as matrices."""
     layout, read = record.layout(operand), reader(format_of(record, operand, x.dtype))
     reads = (read, read if y.dtype == x.dtype else reader_of(y.dtype))
     packing, rank = layout.packing, len(layout.shape)

@@ -1,4 +1,4 @@
-"""Which elements of two arrays are wrong, and by how much: bits that differ, or values that are not close.
+"""The wrong elements of two arrays, and by how much they are wrong: bits that differ, or values that are not close.
 
 Values are close by these rules; the difference and the tolerance are computed in float64.
 
@@ -11,7 +11,7 @@ Values are close by these rules; the difference and the tolerance are computed i
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -22,40 +22,19 @@ from .reading import Order, Reader, distance, reader_of
 Indices = tuple[Array, ...]
 
 
-class Rule(Protocol):
-    """How elements are compared, and how wrong ones are reported."""
-
-    @property
-    def verbs(self) -> tuple[str, str]:
-        """What one element does, and what several do."""
-
-    @property
-    def said(self) -> str:
-        """What the report's first line adds."""
-
-    def compares(self, x: np.dtype[Any], y: np.dtype[Any]) -> bool:
-        """Whether arrays of these dtypes can be compared at all."""
-
-    def wrong(self, found: Compared) -> Indices:
-        """Return indices of the elements that are wrong."""
-
-    def columns(self, found: Compared, at: Indices, names: tuple[str, str]) -> list[list[str]]:
-        """Return columns of the report's table, of wrong elements, each with its head."""
-
-    def extent(self, found: Compared, at: Indices, index: Indices) -> list[str]:
-        """Describe the size of the differences; `index` is the place of the elements shown to users."""
-
-
 @dataclass(frozen=True)
 class SameBits:
-    """All bits are the same; NaN of different sign and payload may be alike."""
+    """All bits are the same; NaN of different sign and payload may be alike.
+
+    `verbs` are for one element and for several, `said` is what the report's first line adds.
+    """
 
     any_nan: bool
     verbs = ("differs", "differ")
     said = ""
 
     def compares(self, x: np.dtype[Any], y: np.dtype[Any]) -> bool:
-        """Whether they are the same."""
+        """Return whether arrays of these dtypes can be compared at all: if they are the same."""
         return x == y
 
     def wrong(self, found: Compared) -> Indices:
@@ -68,7 +47,7 @@ class SameBits:
         return tuple(i[keep] for i in at)
 
     def columns(self, found: Compared, at: Indices, names: tuple[str, str]) -> list[list[str]]:
-        """Return the bits of both, and their distance."""
+        """Return columns of the report's table, each with its head: the bits of both, and their distance."""
         digits = -(-found.width // 4)
         bits = [
             [f"{name} bits", *(f"{int(code):#0{digits + 2}x}" for code in of[at])]
@@ -77,7 +56,7 @@ class SameBits:
         return [*bits, _steps(found.reads[0], found.orders(at))]
 
     def extent(self, found: Compared, at: Indices, index: Indices) -> list[str]:
-        """Describe the size of the differences."""
+        """Describe the size of the differences; `index` is the place of the elements shown to users."""
         (x, nan_x), (y, nan_y) = found.orders(at)
         nan = nan_x | nan_y
         apart = np.where(nan, 0, distance(x, y))
@@ -90,7 +69,7 @@ class SameBits:
             lines.append(f"NaN on one side or both: {int(nan.sum()):,}")
         same = int(((x == y) & ~nan).sum())
         if same:
-            lines.append(f"equal but for the sign of a zero or for padding: {same:,}")
+            lines.append(f"equal except for the sign of a zero or for padding: {same:,}")
         return lines
 
 
@@ -109,8 +88,8 @@ class Close:
         return f"rtol {self.rtol:g}, atol {self.atol:g}"
 
     def compares(self, x: np.dtype[Any], y: np.dtype[Any]) -> bool:
-        """Whether they are the same, or two floating-point types."""
-        return x == y or (_floating(x) and _floating(y))
+        """Return whether they are the same, or two floating-point types."""
+        return x == y or (reader_of(x).floating and reader_of(y).floating)
 
     def wrong(self, found: Compared) -> Indices:
         """Return where rules 1 to 4 fail."""
@@ -186,8 +165,8 @@ class Close:
             return np.asarray(self.atol + self.rtol * np.abs(expected))
 
 
-def _floating(dtype: np.dtype[Any]) -> bool:
-    return reader_of(dtype).floating
+Rule = SameBits | Close
+"""How elements are compared, and how wrong ones are reported."""
 
 
 def _at(index: Indices, number: int) -> list[int]:

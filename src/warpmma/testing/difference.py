@@ -235,7 +235,7 @@ def _threads(lanes: Array) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class View:
-    """How a report shows elements: see `assert_same_bits`."""
+    """The view of elements in a report: see `assert_same_bits`."""
 
     record: Instruction | None
     operand: Operand

@@ -59,7 +59,7 @@ class Weighted:
 
 
 def weighted(fmt: Format, kind: Kind, simplest: float = 0.0) -> Weighted:
-    """Codes of a format and a kind; hypothesis shrinks to the code of `simplest`."""
+    """Return the codes of a format and a kind; hypothesis shrinks to the code of `simplest`."""
     check_choice("kind", kind, KINDS)
     return _cached_values(fmt, kind, simplest)
 
@@ -105,7 +105,7 @@ def _value(fmt: FloatFormat, code: int) -> float:
 
 
 def _few_floats(fmt: FloatFormat, kind: Kind) -> tuple[int, ...]:
-    """Codes that get more weight, the simplest first."""
+    """Return the codes that get more weight, the simplest first."""
     step, one = 1 << fmt.padding, int(fmt.encode(1.0))
 
     def both(*magnitudes: int) -> list[int]:

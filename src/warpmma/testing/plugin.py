@@ -89,7 +89,7 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 
 
 def pytest_report_collectionfinish(config: pytest.Config, start_path: Path, items: Sequence[pytest.Item]) -> list[str]:
-    """Say it after collection where they were not: then it is known whether any test needs it."""
+    """Report the default target after collection, if a test needs it."""
     used = config.stash[_USED]
     return [_header(used)] if used and not config.getoption("warpmma_targets") else []
 

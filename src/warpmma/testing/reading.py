@@ -17,40 +17,23 @@ from ..isa import Instruction
 from ..layouts import Operand
 
 Order = tuple[Array, npt.NDArray[np.bool_]]
+"""Places as int64 or uint64, and which are NaN."""
 
 _EXACT = 1 << 24  # integers below it are written out
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reader:
-    """How to read elements of one type.
-
-    Attributes
-    ----------
-    name : str
-    bits : int
-        Width of a code.
-    floating : bool
-    codes : callable
-        From an array to the codes of its elements, unsigned.
-    order : callable
-        From codes to their places in the order of values, int64 or uint64, neighbours one apart; and which are NaN.
-    show : callable
-        From a code to its value, in the fewest digits that are unique.
-    values : callable
-        From codes to values, float64; wide integers are rounded.
-    rounded : callable or None
-        From values, float64, to the nearest codes; None of integers.
-    """
+    """How to read elements of one type."""
 
     name: str
-    bits: int
+    bits: int  # width of a code
     floating: bool
-    codes: Callable[[Array], Array]
-    order: Callable[[Array], Order]
-    show: Callable[[int], str]
-    values: Callable[[Array], Array]
-    rounded: Callable[[Array], Array] | None = None
+    codes: Callable[[Array], Array]  # from an array to the codes of its elements, unsigned
+    order: Callable[[Array], Order]  # from codes to places in the order of values, neighbours one apart; and to NaN
+    show: Callable[[int], str]  # from a code to its value, in the fewest digits that are unique
+    values: Callable[[Array], Array]  # from codes to float64; wide integers are rounded
+    rounded: Callable[[Array], Array] | None = None  # from float64 to the nearest codes; None of integers
 
 
 def format_of(record: Instruction, operand: Operand, dtype: np.dtype[Any]) -> Format:
@@ -92,11 +75,7 @@ def reader_of(dtype: np.dtype[Any]) -> Reader:
 def reader(fmt: Format) -> Reader:
     """Return the reader of a format."""
     if not isinstance(fmt, FloatFormat):
-        return Reader(
-            name=fmt.name, bits=fmt.bits, floating=False, codes=fmt.codes,
-            order=lambda codes: (fmt.decode(codes), np.zeros(codes.shape, bool)),
-            show=lambda code: str(fmt.unpack(code)), values=lambda codes: fmt.decode(codes).astype(np.float64),
-        )  # fmt: skip
+        return _integers(fmt.name, fmt.bits, fmt.codes, fmt.decode, lambda code: str(fmt.unpack(code)))
     top = (fmt.max_code if fmt.inf_code is None else fmt.inf_code) >> fmt.padding
 
     def order(codes: Array) -> Order:
@@ -130,20 +109,27 @@ def _shortest(value: float, same: Callable[[float], bool]) -> str:
     return next((text for digits in range(1, 17) if same(float(text := f"{value:.{digits}g}"))), repr(value))
 
 
+def _integers(
+    name: str, bits: int, codes: Callable[[Array], Array], value: Callable[[Array], Array], show: Callable[[int], str]
+) -> Reader:
+    return Reader(
+        name=name, bits=bits, floating=False, codes=codes, show=show,
+        order=lambda codes: (value(codes), np.zeros(codes.shape, bool)),
+        values=lambda codes: value(codes).astype(np.float64),
+    )  # fmt: skip
+
+
 def _wide_integers(dtype: np.dtype[Any]) -> Reader:
     unsigned = np.dtype(f"uint{8 * dtype.itemsize}")
     own = np.dtype(np.uint8) if dtype.kind == "b" else dtype
     wide = np.dtype(np.int64) if dtype.kind == "i" else np.dtype(np.uint64)
 
     def value(codes: Array) -> Array:
-        return codes.astype(unsigned).view(own)
+        return codes.astype(unsigned).view(own).astype(wide)
 
-    return Reader(
-        name=str(dtype), bits=8 * dtype.itemsize, floating=False,
-        codes=lambda array: np.ascontiguousarray(array).view(unsigned).reshape(array.shape),
-        order=lambda codes: (value(codes).astype(wide), np.zeros(codes.shape, bool)),
-        show=lambda code: str(value(np.array(code, unsigned)).astype(dtype)),
-        values=lambda codes: value(codes).astype(np.float64),
+    return _integers(
+        str(dtype), 8 * dtype.itemsize, lambda array: np.ascontiguousarray(array).view(unsigned).reshape(array.shape),
+        value, lambda code: str(value(np.array(code)).astype(dtype)),
     )  # fmt: skip
 
 
@@ -154,11 +140,9 @@ def _narrow_integers(dtype: np.dtype[Any], bits: int) -> Reader:
     def value(codes: Array) -> Array:
         return np.asarray((codes.astype(np.int64) ^ sign) - sign)
 
-    return Reader(
-        name=str(dtype), bits=bits, floating=False,
-        codes=lambda array: array.astype(np.int8).view(np.uint8) & np.uint8((1 << bits) - 1),
-        order=lambda codes: (value(codes), np.zeros(codes.shape, bool)),
-        show=lambda code: str(value(np.array(code))), values=lambda codes: value(codes).astype(np.float64),
+    return _integers(
+        str(dtype), bits, lambda array: array.astype(np.int8).view(np.uint8) & np.uint8((1 << bits) - 1), value,
+        lambda code: str(value(np.array(code))),
     )  # fmt: skip
 
 

@@ -68,7 +68,7 @@ class Gpu(Shown):
         return self.target
 
     def has(self, instruction: str | MatrixInstruction) -> bool:
-        """Whether the target has an instruction."""
+        """Return whether the target has an instruction."""
         return self.target in parse_any(instruction).targets
 
     def mma(
@@ -143,7 +143,7 @@ class Gpu(Shown):
 
         if arch or of_cuda:
             given = ["arch"] * bool(arch) + [*of_cuda]
-            raise OperandError(f"{', '.join(given)}: of CUDA C++ alone; {shown(source)} is taken for PTX")
+            raise OperandError(f"{', '.join(given)}: of CUDA C++ alone; {shown(source)} is read as PTX")
         return load(source, name)
 
     def triton(self, **options: Any) -> TritonDevice:
@@ -216,7 +216,7 @@ class Gpu(Shown):
 
 
 def _is_cuda(source: object) -> bool:
-    """Whether something to load is CUDA C++ and no PTX."""
+    """Return whether something to load is CUDA C++ rather than PTX."""
     if isinstance(source, bytes | bytearray):
         return b"__global__" in source and b".version" not in source
     if isinstance(source, str) and ("\n" in source or "{" in source):

@@ -34,28 +34,13 @@ _TILE = 512  # above which matmul has more than one task
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Sums:
-    """What the chains of a product came to.
+    """The sums of a product's chains."""
 
-    Attributes
-    ----------
-    codes : ndarray of unsigned int
-        `[..., m, n]`
-    type : str
-        PTX type of the sums: f32, f16, f64 or s32.
-    record : Instruction, WarpgroupInstruction or FloatFma
-        What computed them.
-    promote_every : int
-        After how much of k sums were promoted; 0 for never.
-    slices : int
-        In how many slices k was cut.
-    engine : {"native", "numpy"}
-    """
-
-    codes: Array
-    type: str
-    record: ChainInstruction
-    promote_every: int
-    slices: int
+    codes: Array  # `[..., m, n]`
+    type: str  # PTX type of the sums: f32, f16, f64 or s32
+    record: ChainInstruction  # what computed them
+    promote_every: int  # after how much of k sums were promoted; 0 for never
+    slices: int  # of k
     engine: Resolved
 
     def with_codes(self, codes: Array) -> Sums:
@@ -72,18 +57,10 @@ def summed(
     a: Array, b: Array, types: tuple[str, str], given: ProductSettings, *, exact_sums: bool = False,
     scales: tuple[Array, Array] | None = None, stype: str = "",
 ) -> Sums:  # fmt: skip
-    """Multiply `[..., m, k]` by `[..., k, n]` (rules 1 and 2).
+    """Multiply `[..., m, k]` by `[..., k, n]` of some PTX types (rules 1 and 2).
 
-    Parameters
-    ----------
-    a, b : ndarray
-    types : (str, str)
-        PTX types of A and B.
-    given : ProductSettings
-    exact_sums : bool
-        Promotes narrow sums of 8-bit numbers.
-    scales : (ndarray, ndarray), optional
-        Block scales of the format `stype`, `[m, S]` and `[S, n]`.
+    With `exact_sums` narrow sums of 8-bit numbers are promoted; `scales` are block scales of the format `stype`,
+    `[m, S]` and `[S, n]`.
     """
     record, engine = chosen(*types, given, stype), resolve(given.engine)
     named = None if isinstance(record, FloatFma) else record

@@ -189,7 +189,7 @@ def _mode(torch: Any) -> Any:
 
 @cache
 def _composite(func: Any) -> bool:
-    """Whether PyTorch makes an operator of others; without gradients it would hand it on whole."""
+    """Return whether PyTorch makes an operator of others; without gradients it would hand it on whole."""
     torch = pytorch()
     key = torch._C.DispatchKey.CompositeImplicitAutograd
     return bool(torch._C._dispatch_has_kernel_for_dispatch_key(func.name(), key))
@@ -197,15 +197,12 @@ def _composite(func: Any) -> bool:
 
 def _bound(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
     """Name arguments as the schema does."""
-    named = func._schema.arguments
-    return {
-        each.name: args[i] if i < len(args) else kwargs.get(each.name, each.default_value)
-        for i, each in enumerate(named)
-    }
+    named = {each.name: each.default_value for each in func._schema.arguments}
+    return named | dict(zip(named, args, strict=False)) | kwargs
 
 
 def _writes(argument: Any) -> bool:
-    """Whether an operator writes to an argument: to `out`, or to the first of those whose name ends in "_"."""
+    """Return whether an operator writes to an argument: to `out`, or to the first of those whose name ends in "_"."""
     return argument.alias_info is not None and bool(argument.alias_info.is_write)
 
 

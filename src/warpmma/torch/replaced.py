@@ -29,20 +29,10 @@ _FLOATS = ("f16", "bf16", "f32", "f64")
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class OperatorCall:
-    """A call of one of PyTorch's operators.
+    """A call of one of PyTorch's operators."""
 
-    Attributes
-    ----------
-    op : str
-        Its name, as "aten::mm".
-    x : mapping
-        Arguments by the names of its schema.
-    given : ProductSettings
-    report : ProductReport
-    """
-
-    op: str
-    x: Mapping[str, Any]
+    op: str  # as "aten::mm"
+    x: Mapping[str, Any]  # arguments by the names of its schema
     given: ProductSettings
     report: ProductReport
 
@@ -59,14 +49,14 @@ class OperatorCall:
         return tensor_of(rounded(sums, out))
 
     def summed(self, a: Array, b: Array, types: tuple[str, str], out: str, **more: Any) -> Sums:
-        """Multiply as `multiplying.summed` does, and put it down."""
+        """Multiply as `multiplying.summed` does, and add the product to the report."""
         sums = summed(a, b, types, self.given, **more)
         *batch, m, n = sums.codes.shape
         product = ReplacedProduct(
             op=self.op, shape=(m, n, a.shape[-1]), batch=int(np.prod(batch, dtype=int)),
             dtypes=(FORMATS[types[0]].dtype.name, FORMATS[types[1]].dtype.name, dtype_name(dtype_for(out))),
-            instruction=sums.instruction,
-            target=self.given.target, split_k=sums.slices, promote_every=sums.promote_every,
+            instruction=sums.instruction, target=self.given.target, split_k=sums.slices,
+            promote_every=sums.promote_every,
         )  # fmt: skip
         self.report.products[product] += 1
         return sums
@@ -80,7 +70,7 @@ class OperatorCall:
         return only if not found and only in _FLOATS else None
 
     def output(self, type_: str) -> str:
-        """Return the PTX type of the result: that of the operands, or f32 if that is asked for."""
+        """Return the PTX type of the result: that of the operands, or f32 if that is requested."""
         wanted = self.x.get("out_dtype")
         out = type_ if wanted is None else TYPES.get(dtype_name(wanted))
         if out not in (type_, "f32"):
@@ -88,22 +78,9 @@ class OperatorCall:
         return out
 
 
-def _plain(a: str, b: str, dims: int) -> Callable[[OperatorCall], Any]:
-    """Make the replacement of a product of these arguments."""
-
-    def run(call: OperatorCall) -> Any:
-        return _product(call, call.x[a], call.x[b], dims, None)
-
-    return run
-
-
-def _added(a: str, b: str, dims: int) -> Callable[[OperatorCall], Any]:
-    """Make the replacement of a product that is added to `self`."""
-
-    def run(call: OperatorCall) -> Any:
-        return _product(call, call.x[a], call.x[b], dims, call.x["self"])
-
-    return run
+def _matrices(a: str, b: str, dims: int, c: str = "") -> Callable[[OperatorCall], Any]:
+    """Make the replacement of a product of these arguments, which may be added to another."""
+    return lambda call: _product(call, call.x[a], call.x[b], dims, call.x[c] if c else None)
 
 
 def _product(call: OperatorCall, a: Any, b: Any, dims: int, c: Any) -> Any:
@@ -136,15 +113,13 @@ def _vector(name: str) -> Callable[[OperatorCall], Any]:
     """Make the replacement of a matrix times a vector, which may be added to `self`."""
 
     def run(call: OperatorCall) -> Any:
-        added = name != "self"
-        a, b = call.x[name], call.x["vec"]
-        if a.ndim != 2 or b.ndim != 1 or (added and call.x["self"].ndim > 1):
+        a, b, c = call.x[name], call.x["vec"], None if name == "self" else call.x["self"]
+        if a.ndim != 2 or b.ndim != 1 or (c is not None and c.ndim > 1):
             return LEFT
-        x: dict[str, Any] = {**call.x, name: a, "vec": b[:, None]}
-        if added:
-            c = call.x["self"]
-            x["self"] = c[:, None] if c.ndim else c
-        d = _product(call.with_arguments(x), a, x["vec"], 2, x["self"] if added else None)
+        x = {**call.x, "vec": b[:, None]}
+        if c is not None and c.ndim:
+            x["self"] = c = c[:, None]
+        d = _product(call.with_arguments(x), a, x["vec"], 2, c)
         return d if d is LEFT else d.squeeze(1)
 
     return run
@@ -165,10 +140,10 @@ def _dot(other: str) -> Callable[[OperatorCall], Any]:
 
 
 PRODUCTS: Mapping[str, Callable[[OperatorCall], Any]] = MappingProxyType({
-    "aten::mm": _plain("self", "mat2", 2),
-    "aten::bmm": _plain("self", "mat2", 3),
-    "aten::addmm": _added("mat1", "mat2", 2),
-    "aten::baddbmm": _added("batch1", "batch2", 3),
+    "aten::mm": _matrices("self", "mat2", 2),
+    "aten::bmm": _matrices("self", "mat2", 3),
+    "aten::addmm": _matrices("mat1", "mat2", 2, "self"),
+    "aten::baddbmm": _matrices("batch1", "batch2", 3, "self"),
     "aten::mv": _vector("self"),
     "aten::addmv": _vector("mat"),
     "aten::dot": _dot("tensor"),

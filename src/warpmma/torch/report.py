@@ -84,7 +84,7 @@ class ProductReport:
 
     @property
     def instructions(self) -> dict[str, int]:
-        """How many products each instruction computed, by mnemonic."""
+        """The number of products that each instruction computed, by mnemonic."""
         found: Counter[str] = Counter()
         for product, count in self.products.items():
             found[product.instruction] += count

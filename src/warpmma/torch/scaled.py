@@ -32,12 +32,14 @@ _BLOCKS = {"float8_e8m0fnu": ("ue8m0", 32), "float8_e4m3fn": ("ue4m3", 16)}
 _RECIPES = {0: "one for all", 1: "one for each row", 2: "1x16", 3: "1x32"}  # of torch.nn.functional.ScalingType
 
 
+def _go_together(a: Any, b: Any) -> bool:
+    return a.ndim == b.ndim == 2 and bool(a.shape[1] == b.shape[0])
+
+
 def int8_product(call: OperatorCall) -> Any:
     """Compute `_int_mm`."""
     a, b = call.x["self"], call.x["mat2"]
-    if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
-        return LEFT
-    if {dtype_name(a.dtype), dtype_name(b.dtype)} != {"int8"}:
+    if not _go_together(a, b) or {dtype_name(a.dtype), dtype_name(b.dtype)} != {"int8"}:
         return LEFT
     return call.rounded(call.summed(call.array("self"), call.array("mat2"), ("s8", "s8"), "s32"), "s32")
 
@@ -56,7 +58,7 @@ def scaled_product_of_recipes(call: OperatorCall) -> Any:
 def scaled_product(call: OperatorCall) -> Any:
     """Compute `_scaled_mm`."""
     a, b = call.x["self"], call.x["mat2"]
-    if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0]:
+    if not _go_together(a, b):
         return LEFT
     wanted = call.x.get("out_dtype") or a.dtype
     out = TYPES.get(dtype_name(wanted))

@@ -53,10 +53,10 @@ class ProductSettings:
 
 
 def checked_settings(
-    target: str, instruction: object, float32: str, accumulate: str, split_k: int, promote_every: int | None,
-    engine: Engine, threads: int | None,
+    target: str, instruction: object, float32: Float32, accumulate: Accumulator, split_k: int,
+    promote_every: int | None, engine: Engine, threads: int | None,
 ) -> ProductSettings:  # fmt: skip
-    """Check arguments, and put them down."""
+    """Return checked arguments."""
     check_known(target)
     check_choice("float32", float32, tuple(FLOAT32))
     check_choice("accumulate", accumulate, ("f32", "f16"))
@@ -70,14 +70,13 @@ def checked_settings(
     for record in named:
         checked_float32(float32, record)
     return ProductSettings(
-        target=target, kind=kind, named=named, float32=cast(Float32, float32),
-        accumulate=cast(Accumulator, accumulate), split_k=int(split_k),
+        target=target, kind=kind, named=named, float32=float32, accumulate=accumulate, split_k=int(split_k),
         promote_every=None if promote_every is None else int(promote_every), engine=engine, threads=threads,
     )  # fmt: skip
 
 
 def _named(target: str, instruction: object) -> tuple[str, tuple[MatrixInstruction, ...]]:
-    """Tell kinds of instructions from mnemonics."""
+    """Separate kinds of instructions from mnemonics."""
     if instruction is None:
         return "mma", ()
     several = instruction if isinstance(instruction, Iterable) and not isinstance(instruction, str) else [instruction]
@@ -111,12 +110,9 @@ def chosen(a: str, b: str, given: ProductSettings, stype: str = "") -> ChainInst
     c = "f16" if given.accumulate == "f16" and a in ("f16", *_EIGHT_BITS) else None
     if given.kind == "wgmma":
         d = c or {"s8": "s32"}.get(a, "f32")
-        found = [
-            i for i in find(a=a, b=b, d=d, sparse=False, satfinite=False, target=given.target)
-            if isinstance(i, WarpgroupInstruction)
-        ]  # fmt: skip
-        if found:
-            return max(found, key=lambda i: (i.k, -i.n))
+        found = find(a=a, b=b, d=d, sparse=False, satfinite=False, target=given.target)
+        if warpgroups := [i for i in found if isinstance(i, WarpgroupInstruction)]:
+            return max(warpgroups, key=lambda i: (i.k, -i.n))
     try:
         return default_instruction(a, b, c, given.target)
     except MnemonicError:
@@ -148,7 +144,7 @@ def _nearest(a: str, b: str, target: str) -> str | None:
 
 
 def narrow(record: ChainInstruction, target: str) -> bool:
-    """Whether sums of an instruction keep fewer bits than f32 has, though D is f32."""
+    """Return whether sums of an instruction keep fewer bits than f32 has, though D is f32."""
     if record.d_type != "f32":
         return False
     unit = recipe_on(record, target).unit

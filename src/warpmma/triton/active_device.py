@@ -50,17 +50,10 @@ class KernelLaunch:
 
 
 class ActiveDevice:
-    """What launches ask of the simulated GPU on which they run.
+    """The simulated GPU on which launches run, as they see it.
 
-    Parameters
-    ----------
-    own : Device
-    ptx : tuple of int
-        Numbers of the targets that Triton compiles for: for the first that has all types of a kernel.
-    options : mapping
-        Of every launch.
-    cuda_on_cpu : bool
-        Whether the CPU stands for PyTorch's "cuda".
+    `ptx` has the numbers of the targets that Triton compiles for (the first that has all types of a kernel), `options`
+    are those of every launch, and `cuda_on_cpu` says whether the CPU stands for PyTorch's "cuda".
     """
 
     def __init__(
@@ -78,7 +71,7 @@ class ActiveDevice:
 
     @property
     def instructions(self) -> int:
-        """How many instructions warps have executed until now."""
+        """The number of instructions that warps have executed."""
         return self.launches.instructions
 
     def __repr__(self) -> str:
@@ -113,13 +106,7 @@ active: deque[ActiveDevice] = deque()
 
 
 def current() -> ActiveDevice:
-    """Return the active device.
-
-    Raises
-    ------
-    OperandError
-        None is active.
-    """
+    """Return the active device, or raise `OperandError` without one."""
     if not active:
         raise OperandError("no simulated device is active: launch inside `with warpmma.triton.device(...)`")
     return active[-1]

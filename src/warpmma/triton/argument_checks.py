@@ -14,15 +14,7 @@ from .host_memory import HostArray, check_place
 def given_to_triton(
     names: Sequence[str], args: Sequence[Any], options: Mapping[str, Any], dtypes: Mapping[str, str]
 ) -> tuple[list[Any], dict[str, Any]]:
-    """Return arguments and options of a kernel as Triton takes them.
-
-    Raises
-    ------
-    OperandError
-        As of `for_triton`.
-    UnsupportedError
-        Clusters.
-    """
+    """Return arguments and options of a kernel as Triton takes them; refuse clusters."""
     called = [*names, *(f"argument {i}" for i in range(len(names), len(args)))]
     given = [for_triton(name, x, dtypes) for name, x in zip(called, args, strict=False)]
     named = {name: for_triton(name, x, dtypes) if name in names else x for name, x in options.items()}
@@ -34,10 +26,7 @@ def given_to_triton(
 def for_triton(name: str, x: Any, dtypes: Mapping[str, str]) -> Any:
     """Return an argument as Triton takes it.
 
-    Raises
-    ------
-    OperandError
-        A tensor on a GPU, a type of elements that Triton does not have, a scalar of NumPy.
+    Refused are a tensor on a GPU, a type of elements that Triton does not have, a scalar of NumPy.
     """
     if isinstance(x, bool | int | float | str) or x is None:
         return x
@@ -52,11 +41,6 @@ def for_triton(name: str, x: Any, dtypes: Mapping[str, str]) -> Any:
         check_place(name, x)
         dtype = str(x.dtype).rpartition(".")[2]
         if dtype not in dtypes:
-            raise OperandError(
-                f"{name} is of {x.dtype}, which Triton does not take; it takes {', '.join(_known(dtypes))}"
-            )
+            known = ", ".join(sorted({x for x, y in dtypes.items() if x != y}))
+            raise OperandError(f"{name} is of {x.dtype}, which Triton does not take; it takes {known}")
     return x
-
-
-def _known(dtypes: Mapping[str, str]) -> list[str]:
-    return sorted({x for x, y in dtypes.items() if x != y})

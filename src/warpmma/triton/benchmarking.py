@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from math import inf
+from types import SimpleNamespace
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -24,39 +25,17 @@ from .argument_checks import given_to_triton
 _chosen: WeakKeyDictionary[Any, dict[int, dict[Any, Any]]] = WeakKeyDictionary()
 
 
-class Benchmarker:
-    """Runs once, and returns how many instructions warps executed."""
-
-    def __call__(
-        self, call: Callable[[], Any], *, quantiles: Sequence[float] | None = None, **_: Any
-    ) -> float | list[float]:
-        """Run and count: a number, or as many as quantiles are asked for."""
-        before = current().instructions
-        try:
-            call()
-            executed = float(current().instructions - before)
-        except UnsupportedError:
-            executed = inf
-        return executed if quantiles is None else [executed for _ in quantiles]
-
-
-class DeviceInterface:
-    """What `triton.testing.do_bench` uses of `torch.cuda`."""
-
-    def synchronize(self, device: Any = None) -> None:
-        """Do nothing: launches have ended when they return."""
-
-    def current_device(self) -> int:
-        """Return the number of the device."""
-        return current().number
-
-    def get_device_capability(self, device: Any = None) -> tuple[int, int]:
-        """Return what Triton compiles for."""
-        return current().capability
-
-    def Event(self, **_: Any) -> InstructionEvent:
-        """Make a mark."""
-        return InstructionEvent()
+def count_instructions(
+    call: Callable[[], Any], *, quantiles: Sequence[float] | None = None, **_: Any
+) -> float | list[float]:
+    """Run once, and count the instructions that warps execute: a number, or as many as quantiles are requested."""
+    before = current().instructions
+    try:
+        call()
+        executed = float(current().instructions - before)
+    except UnsupportedError:
+        executed = inf
+    return executed if quantiles is None else [executed for _ in quantiles]
 
 
 class InstructionEvent:
@@ -70,18 +49,21 @@ class InstructionEvent:
         self.count = current().instructions
 
     def synchronize(self) -> None:
-        """Do nothing: launches have ended when they return."""
+        """Do nothing: launches end before they return."""
 
     def elapsed_time(self, end: InstructionEvent) -> float:
         """Return instructions of warps until another mark (rule 4)."""
         return float(max(100, end.count - self.count))
 
 
-class NoCache:
-    """The cache that is cleared between runs."""
+DEVICE_INTERFACE = SimpleNamespace(
+    synchronize=lambda device=None: None, current_device=lambda: current().number,
+    get_device_capability=lambda device=None: current().capability, Event=lambda **_: InstructionEvent(),
+)  # fmt: skip
+"""What `triton.testing.do_bench` uses of `torch.cuda`."""
 
-    def zero_(self) -> None:
-        """Do nothing: no cache is simulated."""
+NO_CACHE = SimpleNamespace(zero_=lambda: None)
+"""The cache that is cleared between runs; none is simulated."""
 
 
 def tuned_by_counting(run: Any, dtypes: Mapping[str, str]) -> Any:
@@ -92,7 +74,7 @@ def tuned_by_counting(run: Any, dtypes: Mapping[str, str]) -> Any:
         known = _chosen.setdefault(self, {}).setdefault(current().number, {})
         names = vars(self)
         before = {name: names[name] for name in ("cache", "do_bench") if name in names}
-        names |= {"cache": known, "do_bench": Benchmarker()}
+        names |= {"cache": known, "do_bench": count_instructions}
         try:
             given, named = given_to_triton(self.arg_names, args, options, dtypes)
             return run(self, *given, **named)

@@ -66,7 +66,7 @@ def dots_of(text: str) -> list[list[object]]:
 
 
 def dot_notes(dots: Iterable[Sequence[object]], warps: int, ptx_target: str, target: str) -> tuple[str, ...]:
-    """Say by rule 3 which products of a launch may have other bits where Triton compiles for the target itself."""
+    """Name by rule 3 the products of a launch that may have other bits where Triton compiles for the target itself."""
     compiled, own = TARGETS[ptx_target].number, TARGETS[target].number
     found = []
     for a, b, shape in dots:
@@ -74,9 +74,8 @@ def dot_notes(dots: Iterable[Sequence[object]], warps: int, ptx_target: str, tar
         if row is None:
             continue
         *batch, rows, columns = cast(list[int], shape)
-        what = (
-            f"tl.dot of {' and '.join(dict.fromkeys((str(a), str(b))))}, {rows} x {columns}, compiled for {ptx_target}"
-        )
+        types = " and ".join(dict.fromkeys((str(a), str(b))))
+        what = f"tl.dot of {types}, {rows} x {columns}, compiled for {ptx_target}"
         if not (batch or rows % 64 or columns % 8 or warps % 4):
             if not row.same:
                 found.append(f"{what}: for sm_{own} Triton writes {row}")
@@ -87,7 +86,7 @@ def dot_notes(dots: Iterable[Sequence[object]], warps: int, ptx_target: str, tar
     return tuple(found)
 
 
-_REWRITTEN = 4  # version of cache entries: increment whenever `_for_simulation` or their contents change
+_REWRITTEN = 4  # version of cache entries: increment whenever what is done to the text, or their contents, change
 
 _IN_IR: Mapping[str, str] = MappingProxyType({"fp8e4nv": "f8E4M3FN"})
 """Types that not all targets have, as Triton's front end names them, and as its IR does."""
@@ -119,7 +118,7 @@ def _compiler(base: type[Any]) -> type[Any]:
         def add_stages(self, stages: dict[str, Any], options: Any, *args: Any) -> None:
             """Leave ptxas out, and compile the first IR for the first target that has its types."""
             super().add_stages(stages, options, *args)
-            stages[self.binary_ext] = lambda text, metadata: _for_simulation(text).encode()
+            stages[self.binary_ext] = lambda text, metadata: _undefined_as_zero(_one_line_each(text)).encode()
             if "ttir" not in stages:
                 return
             chosen = dict(stages)
@@ -134,10 +133,9 @@ def _compiler(base: type[Any]) -> type[Any]:
                 metadata["warpmma_dots"] = dots_of(str(done))
                 return done
 
-            def later(name: str) -> Any:
-                return lambda source, metadata: chosen[name](source, metadata)
-
-            stages |= {name: later(name) for name in stages if name != self.binary_ext} | {"ttir": first}
+            for name in stages.keys() - {self.binary_ext}:
+                stages[name] = lambda source, metadata, name=name: chosen[name](source, metadata)
+            stages["ttir"] = first
 
         def _candidates(self) -> list[Any]:
             """Return the compilers for the targets of the device, this one first."""
@@ -168,10 +166,6 @@ def ptx_backend(triton: TritonInterface, original: Any) -> Any:
     return type(original)(compiler=_compiler(original.compiler), driver=original.driver)
 
 
-def _for_simulation(text: str) -> str:
-    return _undefined_as_zero(_one_line_each(text))
-
-
 def _undefined_as_zero(text: str) -> str:
     """Set registers that are read and nowhere written to 0, behind the declarations; no line of the text moves."""
     starts = [x.start() for x in _BODY.finditer(text)]
@@ -186,11 +180,8 @@ def _body_with_zeros(body: str) -> str:
     firsts = (_FIRST_OPERAND.match(statement) for statement in bare.split(";"))
     written = {name for first in firsts if first for name in _REGISTER.findall(first[1])}
     undefined = dict.fromkeys(name for name in _REGISTER.findall(bare) if name not in written)
-    zeros = [
-        f" mov.b{width} {name}, 0;"
-        for name in undefined
-        if (width := widths.get(name.rstrip("0123456789"))) is not None
-    ]
+    named = ((name, widths.get(name.rstrip("0123456789"))) for name in undefined)
+    zeros = [f" mov.b{width} {name}, 0;" for name, width in named if width is not None]
     end = declared[-1].end() if declared else 0
     return body[:end] + "".join(zeros) + body[end:]
 

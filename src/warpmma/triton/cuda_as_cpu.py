@@ -20,12 +20,11 @@ Answers of `torch.cuda` for the simulated GPU, with this option or without:
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import nullcontext
-from types import FunctionType, SimpleNamespace
+from contextlib import ExitStack, contextmanager, nullcontext
+from types import FunctionType, MappingProxyType, SimpleNamespace
 from typing import Any
 
 from .._arguments import suggestion
@@ -37,7 +36,7 @@ from .cuda_tensors import GENUINE, is_cuda_device, put_on_cuda, tensor_mode
 
 
 def has_gpu(torch: Any) -> bool:
-    """Whether PyTorch has a GPU, whatever answers for it."""
+    """Return whether PyTorch has a GPU, whatever answers for it."""
     count = getattr(torch._C, "_cuda_getDeviceCount", None)  # a PyTorch for the CPU lacks it
     return count is not None and count() > 0
 
@@ -48,61 +47,65 @@ def machine_memory(device: Any = None) -> tuple[int, int]:
     return os.sysconf("SC_AVPHYS_PAGES") * page, os.sysconf("SC_PHYS_PAGES") * page
 
 
+def _properties(device: Any = None) -> SimpleNamespace:
+    target = TARGETS[current().target]
+    major, minor = current().capability
+    return SimpleNamespace(
+        name=f"simulated {target}", major=major, minor=minor, multi_processor_count=132, warp_size=32,
+        max_threads_per_multi_processor=target.threads_per_sm, regs_per_multiprocessor=65536,
+        shared_memory_per_block=target.static_shared, shared_memory_per_multiprocessor=target.shared_per_sm,
+        shared_memory_per_block_optin=target.shared_per_block, total_memory=machine_memory()[1],
+    )  # fmt: skip
+
+
+_ALWAYS: Mapping[str, Callable[..., Any]] = MappingProxyType({
+    "current_device": lambda: 0,
+    "device": lambda device=None: nullcontext(),
+    "get_device_capability": lambda device=None: current().capability,
+    "get_device_name": lambda device=None: f"simulated {current().target}",
+    "get_device_properties": _properties,
+    "synchronize": lambda device=None: None,
+})  # fmt: skip
+"""Answers of `torch.cuda`, with this option or without."""
+
+
+def put(replaced: ExitStack, holder: Any, name: str, value: Any) -> None:
+    """Set an attribute until a stack is closed."""
+    replaced.callback(setattr, holder, name, getattr(holder, name))
+    setattr(holder, name, value)
+
+
 class TorchAnswers:
     """Answers that are installed in `torch.cuda`, and the originals."""
 
     def __init__(self) -> None:
-        self._before: dict[str, Any] = {}
+        self._given, self._replaced = False, ExitStack()
 
     def give(self) -> None:
         """Answer from now on, if PyTorch was imported and has no GPU."""
         torch = sys.modules.get("torch")
         cuda = getattr(torch, "cuda", None)
-        if self._before or cuda is None or has_gpu(torch):
+        if self._given or cuda is None or has_gpu(torch):
             return
-        for name, answer in self._answers().items():
-            self._before[name] = getattr(cuda, name)
-            setattr(cuda, name, answer)
+        self._given = True
+        for name, answer in _ALWAYS.items():
+            put(self._replaced, cuda, name, answer)
 
     def take_back(self) -> None:
         """Put back what was there."""
-        for name, x in self._before.items():
-            setattr(sys.modules["torch"].cuda, name, x)
-        self._before.clear()
-
-    def _answers(self) -> dict[str, Callable[..., Any]]:
-        def properties(device: Any = None) -> SimpleNamespace:
-            target = TARGETS[current().target]
-            major, minor = current().capability
-            return SimpleNamespace(
-                name=f"simulated {target}", major=major, minor=minor, multi_processor_count=132, warp_size=32,
-                max_threads_per_multi_processor=target.threads_per_sm, regs_per_multiprocessor=65536,
-                shared_memory_per_block=target.static_shared, shared_memory_per_multiprocessor=target.shared_per_sm,
-                shared_memory_per_block_optin=target.shared_per_block, total_memory=machine_memory()[1],
-            )  # fmt: skip
-
-        return {
-            "current_device": lambda: 0,
-            "device": lambda device=None: nullcontext(),
-            "get_device_capability": lambda device=None: current().capability,
-            "get_device_name": lambda device=None: f"simulated {current().target}",
-            "get_device_properties": properties,
-            "synchronize": lambda device=None: None,
-        }
+        self._given = False
+        self._replaced.close()
 
 
 class _Stream:
-    """A stream: launches have ended when they return."""
+    """A stream: launches end before they return."""
 
-    def __init__(self, *_: Any, **__: Any) -> None:
-        self.cuda_stream = self.stream_id = self.device_index = 0
-        self.priority = 0
+    cuda_stream = stream_id = device_index = priority = 0
+
+    def __init__(self, *_: Any, **__: Any) -> None: ...
 
     def __enter__(self) -> _Stream:
         return self
-
-    def __exit__(self, *_: object) -> None:
-        """Do nothing."""
 
     def record_event(self, event: Any = None) -> Any:
         event = event or _Event()
@@ -112,10 +115,7 @@ class _Stream:
     def query(self) -> bool:
         return True
 
-    def synchronize(self) -> None:
-        """Do nothing."""
-
-    wait_stream = wait_event = lambda self, _: None
+    __exit__ = wait_stream = wait_event = synchronize = lambda self, *_: None
 
 
 class _Event(InstructionEvent):
@@ -156,7 +156,7 @@ def _answers(torch: Any) -> Mapping[str, Mapping[str, Any]]:
     cuda = {
         **random,
         "is_available": lambda: True, "is_initialized": lambda: True, "init": _nothing, "device_count": lambda: 1,
-        "set_device": _nothing, "device_of": lambda x=None: contextlib.nullcontext(),
+        "set_device": _nothing, "device_of": lambda x=None: nullcontext(),
         "Stream": _Stream, "Event": _Event, "stream": lambda stream: stream or _Stream(), "current_stream": stream,
         "default_stream": stream, "set_stream": _nothing, "is_current_stream_capturing": lambda: False,
         "empty_cache": _nothing, "ipc_collect": _nothing, "reset_peak_memory_stats": _nothing,
@@ -173,27 +173,8 @@ def _answers(torch: Any) -> Mapping[str, Mapping[str, Any]]:
     return {"cuda": cuda, "accelerator": accelerator}
 
 
-_ELSEWHERE = (
-    "current_device",
-    "device",
-    "get_device_capability",
-    "get_device_name",
-    "get_device_properties",
-    "synchronize",
-)
-"""What `torch_answers` answers of `torch.cuda`, with this option or without."""
-
-
 def check_pytorch() -> None:
-    """Import PyTorch, and see that it has no GPU.
-
-    Raises
-    ------
-    UnsupportedError
-        PyTorch is not installed.
-    OperandError
-        It has a GPU.
-    """
+    """Raise an error unless PyTorch is installed and has no GPU."""
     try:
         import torch
     except ImportError:
@@ -202,16 +183,15 @@ def check_pytorch() -> None:
         raise OperandError("cuda='cpu' is for machines without a GPU, and PyTorch has one here: leave it out")
 
 
-@contextlib.contextmanager
+@contextmanager
 def redirected_cuda() -> Iterator[None]:
     """Make the CPU stand in for "cuda" within the context."""
     import torch
 
-    with contextlib.ExitStack() as put_back:
+    with ExitStack() as replaced:
         for holder, name, value in _replacements(torch):
-            put_back.callback(setattr, holder, name, getattr(holder, name))
-            setattr(holder, name, value)
-        put_back.enter_context(tensor_mode()())
+            put(replaced, holder, name, value)
+        replaced.enter_context(tensor_mode()())
         yield
 
 
@@ -220,7 +200,7 @@ def _replacements(torch: Any) -> Iterator[tuple[Any, str, Any]]:
     for module, answers in _answers(torch).items():
         holder = getattr(torch, module)
         yield from ((holder, name, _one(answer)) for name, answer in answers.items())
-        known = [*answers, *(_ELSEWHERE if module == "cuda" else ())]
+        known = [*answers, *(_ALWAYS if module == "cuda" else ())]
         for name in holder.__all__:
             if name not in known and isinstance(getattr(holder, name, None), FunctionType):
                 yield holder, name, _refused(f"torch.{module}", name, known)

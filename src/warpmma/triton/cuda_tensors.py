@@ -29,7 +29,7 @@ _NOT_GIVEN = object()
 
 
 def is_cuda_device(x: Any) -> bool:
-    """Whether something names a device of CUDA: a text or a `torch.device`."""
+    """Return whether something names a device of CUDA: a text or a `torch.device`."""
     import torch
 
     return x.type == "cuda" if isinstance(x, torch.device) else isinstance(x, str) and bool(_CUDA.fullmatch(x))
@@ -43,7 +43,7 @@ def GENUINE() -> Any:
 
 
 def on_cuda(x: Any) -> bool:
-    """Whether a tensor is on cuda (rule 1), asked inside `GENUINE` or of a function that PyTorch overrides."""
+    """Return whether a tensor is on cuda (rule 1), asked inside `GENUINE` or of a function that PyTorch overrides."""
     storage = _storage(x)
     return storage is not None and hasattr(storage, _MARK)
 

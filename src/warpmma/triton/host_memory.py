@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from functools import wraps
 from typing import Any
 
@@ -77,7 +78,7 @@ class Storage:
 
 
 def is_tensor(x: Any) -> bool:
-    """Whether it is a tensor of PyTorch, which is not imported to find that out."""
+    """Return whether it is a tensor of PyTorch, which is not imported to find that out."""
     torch = sys.modules.get("torch")
     return torch is not None and hasattr(torch, "Tensor") and issubclass(type(x), torch.Tensor)
 
@@ -120,60 +121,38 @@ def storage_of(name: str, x: Any) -> Storage | None:
     return Storage(name=name, start=start, stop=start + storage.nbytes(), writeable=True) if start else None
 
 
-class mapped_for_launch:  # noqa: N801  a function to those who use it
-    """A context in which the storages of arguments are mapped on a device.
-
-    Parameters
-    ----------
-    device : Device
-    args : iterable of (str, str, object)
-        Names, types and values.
-    """
-
-    def __init__(self, device: Device, args: Iterable[tuple[str, str, Any]]) -> None:
-        self._device, self._args, self._placed = device, list(args), []  # type: ignore[var-annotated]
-
-    def __enter__(self) -> None:
-        found = [y for name, _, x in self._args if (y := storage_of(name, x)) is not None]
-        found.extend(_pointed_at(self._args))
-        try:
-            for piece in _merged(found):
-                if not _lies_there(self._device, piece):
-                    array = np.asarray(piece)
-                    self._placed.append(self._device.map(array, piece.start, name=piece.name))
-        except BaseException:
-            self.__exit__()
-            raise
-
-    def __exit__(self, *_: object) -> None:
-        for array in self._placed:
-            array.free()
-        self._placed.clear()
+@contextmanager
+def mapped_for_launch(device: Device, args: Sequence[tuple[str, str, Any]]) -> Iterator[None]:
+    """Map the storages of arguments on a device within the context; of each argument name, type and value."""
+    found = [y for name, _, x in args if (y := storage_of(name, x)) is not None]
+    with ExitStack() as placed:
+        for piece in _merged([*found, *_pointed_at(args)]):
+            if not _lies_there(device, piece):
+                placed.callback(device.map(np.asarray(piece), piece.start, name=piece.name).free)
+        yield
 
 
-def _merged(pieces: list[Storage]) -> Iterator[Storage]:
+def _merged(pieces: list[Storage]) -> list[Storage]:
     """Rule 1: merge overlapping storages."""
-    last: Storage | None = None
+    merged: list[Storage] = []
     for each in sorted(pieces, key=lambda piece: piece.start):
+        last = merged[-1] if merged else None
         if last is None or each.start >= last.stop:
-            if last is not None:
-                yield last
-            last = each
+            merged.append(each)
         else:
-            stop, writeable = max(last.stop, each.stop), last.writeable or each.writeable
-            last = Storage(name=last.name, start=last.start, stop=stop, writeable=writeable)
-    if last is not None:
-        yield last
+            writeable = last.writeable or each.writeable
+            merged[-1] = replace(last, stop=max(last.stop, each.stop), writeable=writeable)
+    return merged
 
 
 def _lies_there(device: Device, piece: Storage) -> bool:
-    """Whether the caller has already mapped it at its address in the process."""
+    """Return whether the caller has already mapped it at its address in the process."""
     region = device.space.find(piece.start)
     return region is not None and region.held.start == region.start and piece.stop <= region.stop
 
 
 @_genuinely
-def _pointed_at(args: list[tuple[str, str, Any]]) -> list[Storage]:
+def _pointed_at(args: Sequence[tuple[str, str, Any]]) -> list[Storage]:
     """Rule 3."""
     addresses = np.unique(np.concatenate([_NONE, *(_addresses(type_, x) for _, type_, x in args)]))
     pieces = {y.start: y for x in _living_tensors() if (y := storage_of(_POINTED_AT, x))} if len(addresses) else {}
@@ -204,12 +183,7 @@ def _addresses(type_: str, x: Any) -> npt.NDArray[np.uint64]:
 
 @_genuinely
 def check_place(name: str, x: Any) -> None:
-    """Refuse a tensor that is not in this process's memory.
-
-    Raises
-    ------
-    OperandError
-    """
+    """Refuse a tensor that is not in this process's memory."""
     x = _wrapped(x)
     if not is_tensor(x):
         return

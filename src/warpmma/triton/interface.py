@@ -22,44 +22,19 @@ KNOWN = "3.2 to 3.9"
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TritonInterface:
-    """What is used of Triton.
-
-    Attributes
-    ----------
-    version : str
-    folder : str
-        The folder of its modules.
-    drivers : DriverConfig
-        Holds the driver that is active.
-    backends : dict
-        Compiler and driver by the name of the backend; what `make_backend` looks at.
-    kernels : type
-        `JITFunction`, whose `run` every launch goes through.
-    tuners : type
-        `Autotuner`.
-    compiled : type
-        `CompiledKernel`.
-    target : type
-        `GPUTarget`.
-    driver_base : type
-        `DriverBase`, the base class of drivers.
-    dtypes : dict of str to str
-        What types of elements are called, by what a tensor calls them.
-    most_threads : bool
-        Whether what loads a kernel returns the most threads of a block, too.
-    """
+    """The parts of Triton that are used."""
 
     version: str
-    folder: str
-    drivers: Any
-    backends: Any
-    kernels: Any
-    tuners: Any
-    compiled: Any
-    target: Any
-    driver_base: Any
-    dtypes: Any
-    most_threads: bool
+    folder: str  # of its modules
+    drivers: Any  # DriverConfig, which holds the driver that is active
+    backends: Any  # compiler and driver by the name of the backend; what `make_backend` looks at
+    kernels: Any  # JITFunction, whose `run` every launch goes through
+    tuners: Any  # Autotuner
+    compiled: Any  # CompiledKernel
+    target: Any  # GPUTarget
+    driver_base: Any  # DriverBase
+    dtypes: Any  # what types of elements are called, by what a tensor calls them
+    most_threads: bool  # whether what loads a kernel returns the most threads of a block, too
 
     def active(self) -> Any:
         """Return the active driver, or the placeholder for none: never makes one."""
@@ -68,20 +43,14 @@ class TritonInterface:
 
 
 def find_triton() -> TritonInterface:
-    """Return the parts of Triton that are used.
-
-    Raises
-    ------
-    UnsupportedError
-        Triton is not installed, has another interface, or interprets kernels.
-    """
+    """Return these parts; an error if Triton is not installed, has another interface, or interprets kernels."""
     if _interprets():
         raise UnsupportedError("TRITON_INTERPRET is set, so Triton runs kernels as Python on NumPy; unset it")
     return _found()
 
 
 def _interprets() -> bool:
-    """Whether kernels defined now are interpreted; newer versions cache the environment variable."""
+    """Return whether kernels defined now are interpreted; newer versions cache the environment variable."""
     knobs = sys.modules.get("triton.knobs")
     if knobs is not None:
         return bool(knobs.runtime.interpret)
@@ -106,29 +75,26 @@ def _found() -> TritonInterface:
     backends = _name(version, "triton.backends", "backends")
     if "nvidia" not in backends or not hasattr(backends["nvidia"].compiler, "add_stages"):
         raise _lacking(version, "triton.backends.backends['nvidia'].compiler.add_stages")
+    try:
+        dtypes = _name(version, "triton._utils", "type_canonicalisation_dict")
+    except UnsupportedError:  # up to 3.2
+        dtypes = _name(version, "triton.runtime.jit", "type_canonicalisation_dict")
     return TritonInterface(
         version=version, folder=str(Path(triton.__file__).parent), drivers=drivers, backends=backends,
         kernels=_name(version, "triton.runtime.jit", "JITFunction"),
         tuners=_name(version, "triton.runtime.autotuner", "Autotuner"), compiled=compiled,
         target=_name(version, "triton.backends.compiler", "GPUTarget"),
         driver_base=_name(version, "triton.backends.driver", "DriverBase"),
-        dtypes=_dtypes(version), most_threads="n_max_threads" in asked,
+        dtypes=dtypes, most_threads="n_max_threads" in asked,
     )  # fmt: skip
 
 
 def _installed() -> bool:
-    """Whether there is a package, rather than a folder of its name."""
+    """Return whether there is a package, rather than a folder of its name."""
     if "triton" in sys.modules:  # of a folder Python makes a package, which has no file
         return getattr(sys.modules["triton"], "__file__", None) is not None
     found = find_spec("triton")
     return found is not None and found.origin is not None
-
-
-def _dtypes(version: str) -> Any:
-    try:
-        return _name(version, "triton._utils", "type_canonicalisation_dict")
-    except UnsupportedError:
-        return _name(version, "triton.runtime.jit", "type_canonicalisation_dict")
 
 
 def _name(version: str, module: str, *names: str) -> Any:

@@ -34,7 +34,7 @@ _ELEMENTS = {
     "fp8e5": "float8_e5m2", "fp8e4b8": "float8_e4m3fnuz", "fp8e5b16": "float8_e5m2fnuz", "i1": "bool",
     "i16": "int16", "i32": "int32", "i64": "int64", "u16": "uint16", "u32": "uint32", "u64": "uint64",
 }  # fmt: skip
-"""What pointers lead to, as NumPy and ml_dtypes name it."""
+"""Types of the elements that pointers lead to, as NumPy and ml_dtypes name them."""
 
 _FLOATS = frozenset(("fp16", "bf16", "fp32", "f32", "fp64"))
 
@@ -42,21 +42,9 @@ _FLOATS = frozenset(("fp16", "bf16", "fp32", "f32", "fp64"))
 def flat_arguments(
     signature: Mapping[Any, Any], constants: Mapping[Any, Any], args: Iterable[Any]
 ) -> list[tuple[str, str, Any]]:
-    """Return names, types and values of what a kernel takes.
+    """Return names, types and values of what a kernel takes: one argument for each type of the signature.
 
-    Parameters
-    ----------
-    signature : mapping
-        Types by the names of arguments.
-    constants : mapping
-        By name: what the kernel was compiled for.
-    args : iterable
-        One for each of the signature.
-
-    Raises
-    ------
-    OperandError
-        Another number of arguments, as a compiled kernel may be given.
+    What `constants` names is omitted: the kernel was compiled for its value.
     """
     found: list[tuple[str, str, Any]] = []
     given = tuple(args)
@@ -94,20 +82,7 @@ def _descriptor(name: str, type_: str, x: Any) -> Iterator[tuple[str, str, Any]]
 
 
 def parameter_bytes(arguments: Iterable[tuple[str, str, Any]], parameters: Sequence[Parameter]) -> bytes:
-    """Return the bytes of a kernel's parameters.
-
-    Parameters
-    ----------
-    arguments : iterable of (str, str, object)
-        Name, type and value of each.
-    parameters : sequence of Parameter
-        Of the PTX.
-
-    Raises
-    ------
-    OperandError
-        A number or pointer that does not fit.
-    """
+    """Return the bytes of a kernel's parameters, from the name, type and value of each argument."""
     data = bytearray(max((x.offset + x.size for x in parameters), default=0))
     for (name, type_, x), at in zip(arguments, parameters, strict=True):
         value = _encoded(name, type_, x, at.size)

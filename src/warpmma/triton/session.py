@@ -19,7 +19,7 @@ A kernel is compiled for the first target of its row that has all of its types: 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack, nullcontext
 from types import MappingProxyType
 from typing import Any, Literal
@@ -38,7 +38,7 @@ from .active_device import ActiveDevice, active, current
 from .argument_checks import given_to_triton
 from .benchmarking import tuned_by_counting
 from .compiling import ptx_backend
-from .cuda_as_cpu import TorchAnswers, check_pytorch, redirected_cuda
+from .cuda_as_cpu import TorchAnswers, check_pytorch, put, redirected_cuda
 from .environment import described
 from .interface import TritonInterface, find_triton
 from .simulated_driver import driver_class
@@ -90,9 +90,6 @@ def device_target(target: str, ptx: int) -> str:
     if ptx != TARGETS[target].number:
         raise TargetError(f"Triton writes sm_{ptx}a, which {target} does not run; give ptx_target='sm_80' or 'sm_89'")
     return f"sm_{ptx}a"
-
-
-_replaced: list[Callable[[], None]] = []
 
 
 class TritonDevice(ActiveDevice):
@@ -199,10 +196,7 @@ def _policy(hazards: Policy | Mapping[str, Policy]) -> Policy | Mapping[str, Pol
 def install(target: str | Device, **options: Any) -> TritonDevice:
     """Make a simulated GPU the active one until `uninstall`; for code that asks Triton's driver when it is imported.
 
-    Parameters
-    ----------
-    target, **options
-        As of `device`.
+    `target` and `options` are those of `device`.
     """
     made = device(target, **options)
     _activate(made)
@@ -211,12 +205,9 @@ def install(target: str | Device, **options: Any) -> TritonDevice:
 
 
 def install_described(text: str | None = None) -> TritonDevice:
-    """Make the device that a text describes the active one, until `uninstall`.
+    """Make the device that a text describes the active one, until `uninstall`; by default that of WARPMMA_TRITON.
 
-    Parameters
-    ----------
-    text : str, optional
-        A target, and options of `device` behind it: "sm_90,hazards=warn"; by default that of WARPMMA_TRITON.
+    The text has a target, and options of `device` behind it: "sm_90,hazards=warn".
     """
     target, options = described(text)
     return install(target, **options)
@@ -229,13 +220,7 @@ def install_from_environment() -> Any:
 
 
 def uninstall() -> None:
-    """Put Triton back as it was before `install`.
-
-    Raises
-    ------
-    OperandError
-        Nothing is installed, or a `with` has not ended.
-    """
+    """Put Triton back as it was before `install`; an error if nothing is installed, or a `with` has not ended."""
     if not _installed:
         raise OperandError("no simulated device is installed")
     _deactivate(_installed[-1])
@@ -243,6 +228,7 @@ def uninstall() -> None:
 
 
 _answers = TorchAnswers()
+_replaced = ExitStack()
 _installed: list[TritonDevice] = []
 _threads: list[threading.Thread] = []
 _redirected: list[ExitStack] = []
@@ -259,7 +245,7 @@ def _activate(session: TritonDevice) -> None:
         redirected = ExitStack()
         try:
             if not active:
-                _replaced.extend(_replace(find_triton()))
+                _replace(find_triton())
             _answers.give()
             redirected.enter_context(redirected_cuda() if session.cuda_on_cpu else nullcontext())
         except BaseException:
@@ -284,8 +270,7 @@ def _deactivate(session: TritonDevice) -> None:
 
 def _restore() -> None:
     _answers.take_back()
-    while _replaced:
-        _replaced.pop()()
+    _replaced.close()
 
 
 def _left_alone(delete: Any) -> Any:
@@ -298,21 +283,17 @@ def _left_alone(delete: Any) -> Any:
     return delete_loaded
 
 
-def _replace(triton: TritonInterface) -> Iterator[Callable[[], None]]:
-    """Rule 1: replace, and give what puts back."""
+def _replace(triton: TritonInterface) -> None:
+    """Rule 1."""
     if "__del__" in vars(triton.compiled) and triton.compiled.__del__.__module__ != __name__:
         triton.compiled.__del__ = _left_alone(triton.compiled.__del__)  # for good: kernels live longer than a `with`
-    driver = triton.active()
+    _replaced.callback(triton.drivers.set_active, triton.active())
     triton.drivers.set_active(driver_class(triton)(_answers.give))
-    yield lambda: triton.drivers.set_active(driver)
     compiler = triton.backends["nvidia"]
+    _replaced.callback(triton.backends.update, nvidia=compiler)
     triton.backends["nvidia"] = ptx_backend(triton, compiler)
-    yield lambda: triton.backends.update(nvidia=compiler)
-    run, tuned = triton.kernels.run, triton.tuners.run
-    triton.kernels.run = _checked(run, triton)
-    yield lambda: setattr(triton.kernels, "run", run)
-    triton.tuners.run = tuned_by_counting(tuned, triton.dtypes)
-    yield lambda: setattr(triton.tuners, "run", tuned)
+    put(_replaced, triton.kernels, "run", _checked(triton.kernels.run, triton))
+    put(_replaced, triton.tuners, "run", tuned_by_counting(triton.tuners.run, triton.dtypes))
 
 
 def _checked(run: Any, triton: TritonInterface) -> Any:
@@ -335,7 +316,7 @@ def _checked(run: Any, triton: TritonInterface) -> Any:
 
 
 def _without_e4m3(session: ActiveDevice) -> str:
-    """Say how a kernel with e4m3 is compiled."""
+    """Return advice on how to compile a kernel with e4m3."""
     if TARGETS[session.target].number < 89:
         return f"{session.target} has no fp8e4nv, GPUs have it from sm_89 on: device('sm_89'), or a later one"
     return f"{session.ptx_target} has no fp8e4nv: leave ptx_target out, or give ptx_target='sm_89'"

@@ -1,16 +1,17 @@
-"""What Triton asks its driver, answered for a simulated GPU."""
+"""Triton's driver for a simulated GPU."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
 from functools import cache
+from types import SimpleNamespace
 from typing import Any
 
 from .. import ptx
 from ..isa import TARGETS
 from .active_device import current
-from .benchmarking import Benchmarker, DeviceInterface, NoCache
+from .benchmarking import DEVICE_INTERFACE, NO_CACHE, count_instructions
 from .interface import TritonInterface
 from .simulated_launches import Launcher
 
@@ -19,29 +20,17 @@ _THREADS = re.compile(r"\.(?:reqntid|maxntid)\s+(\d+)")
 _CLOCK = 1_000_000  # kHz, invented, as is the width of the bus
 
 
-class Utilities:
-    """What a driver's `utils` are asked for.
+def utilities(most_threads: bool) -> SimpleNamespace:
+    """Return a driver's `utils`, whose `load_binary` also returns the most threads of a block if requested."""
 
-    Parameters
-    ----------
-    most_threads : bool
-        Whether `load_binary` returns that, too.
-    """
-
-    def __init__(self, most_threads: bool) -> None:
-        self._most_threads = most_threads
-
-    def load_binary(self, name: str, text: bytes, shared: int, device: int) -> tuple[Any, ...]:
-        """Read PTX. Returned are module, entry, registers of a thread (see `_registers`), spills, and most threads."""
+    def load_binary(name: str, text: bytes, shared: int, device: int) -> tuple[Any, ...]:
+        """Read PTX: module, entry, registers of a thread (see `_registers`), spills, and most threads."""
         module = ptx.load(text, f"{name}.ptx")
         entry = ptx.PtxEntry(module, module[name].name, index_name="program_id")
         loaded = module, entry, _registers(text.decode()), 0
-        return (*loaded, 1024) if self._most_threads else loaded
+        return (*loaded, 1024) if most_threads else loaded
 
-    def unload_module(self, module: Any) -> None:
-        """Do nothing: Python frees it."""
-
-    def get_device_properties(self, device: Any = None) -> dict[str, int]:
+    def properties(device: Any = None) -> dict[str, int]:
         """Return what the target has; 132 multiprocessors, as `%nsmid`, and invented clocks."""
         target = TARGETS[current().target]
         return {
@@ -50,12 +39,12 @@ class Utilities:
             "mem_bus_width": 4096,
         }  # fmt: skip
 
-    def get_device_capability(self, device: Any = None) -> tuple[int, int]:
-        """Return the compute capability that Triton compiles for."""
-        return current().capability
-
-    def set_printf_fifo_size(self, size: int) -> None:
-        """Do nothing: what kernels print is not kept in a buffer."""
+    return SimpleNamespace(
+        load_binary=load_binary, get_device_properties=properties,
+        unload_module=lambda module: None,  # Python frees it
+        get_device_capability=lambda device=None: current().capability,
+        set_printf_fifo_size=lambda size: None,  # what kernels print is not kept in a buffer
+    )  # fmt: skip
 
 
 def _registers(text: str) -> int:
@@ -70,60 +59,40 @@ def _registers(text: str) -> int:
 
 @cache
 def driver_class(triton: TritonInterface) -> type[Any]:
-    """Make the class of drivers, which is Triton's."""
+    """Make the class of drivers, which is Triton's; instances are given a function to call when Triton asks them."""
 
-    class SimulatedDriver(triton.driver_base):  # type: ignore[misc, name-defined]
-        """A driver of simulated devices."""
+    def init(self: Any, asked: Callable[[], None]) -> None:
+        self.asked, self.utils = asked, utilities(triton.most_threads)
 
-        def __init__(self, asked: Callable[[], None]) -> None:
-            self._asked = asked
-            self.utils = Utilities(triton.most_threads)
+    def target(self: Any) -> Any:
+        self.asked()
+        return triton.target("cuda", TARGETS[current().ptx_target].number, 32)
 
-        def launcher_cls(self, source: Any, metadata: Any) -> Launcher:
-            return Launcher(source, metadata)
+    def torch_device(self: Any) -> Any:
+        import torch
 
-        @classmethod
-        def is_active(cls) -> bool:
-            return False
+        self.asked()
+        return torch.device("cuda", 0) if current().cuda_on_cpu else torch.device("cpu")
 
-        def map_python_to_cpp_type(self, ty: str) -> str:
-            raise NotImplementedError
+    answers = {
+        "__init__": init,
+        "is_active": classmethod(lambda cls: False),
+        "launcher_cls": lambda self, source, metadata: Launcher(source, metadata),
+        "map_python_to_cpp_type": _not_compiled,
+        "assemble_tensormap_to_arg": lambda self, tensormaps_info, args: args,
+        "get_current_target": target,
+        "get_active_torch_device": torch_device,
+        "get_current_device": lambda self: current().number,
+        "set_current_device": lambda self, device: None,  # the `with` says which device it is
+        "get_current_stream": lambda self, device=None: 0,
+        "get_device_capability": lambda self, device=None: current().capability,
+        "get_device_interface": lambda self: DEVICE_INTERFACE,
+        "get_benchmarker": lambda self: count_instructions,
+        "get_empty_cache_for_benchmark": lambda self: NO_CACHE,
+        "clear_cache": lambda self, cache: None,  # caches are not simulated
+    }
+    return type("SimulatedDriver", (triton.driver_base,), answers)
 
-        def get_current_target(self) -> Any:
-            self._asked()
-            return triton.target("cuda", TARGETS[current().ptx_target].number, 32)
 
-        def get_current_device(self) -> int:
-            return current().number
-
-        def set_current_device(self, device: int) -> None:
-            """Stay where it is: the `with` says which device it is."""
-
-        def get_current_stream(self, device: Any = None) -> int:
-            return 0
-
-        def get_device_capability(self, device: Any = None) -> tuple[int, int]:
-            return self.utils.get_device_capability()
-
-        def assemble_tensormap_to_arg(self, tensormaps_info: Any, args: Any) -> Any:
-            return args
-
-        def get_active_torch_device(self) -> Any:
-            import torch
-
-            self._asked()
-            return torch.device("cuda", 0) if current().cuda_on_cpu else torch.device("cpu")
-
-        def get_device_interface(self) -> Any:
-            return DeviceInterface()
-
-        def get_benchmarker(self) -> Any:
-            return Benchmarker()
-
-        def get_empty_cache_for_benchmark(self) -> Any:
-            return NoCache()
-
-        def clear_cache(self, cache: Any) -> None:
-            """Do nothing: no cache is simulated."""
-
-    return SimulatedDriver
+def _not_compiled(self: Any, ty: str) -> str:
+    raise NotImplementedError

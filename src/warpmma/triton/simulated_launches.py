@@ -1,4 +1,4 @@
-"""What Triton's compiled kernel calls to run: packs the arguments, and launches the PTX."""
+"""The launcher that Triton's compiled kernel calls: it packs the arguments and launches the PTX."""
 
 from __future__ import annotations
 
@@ -31,13 +31,7 @@ _NOT_SIMULATED = ("wgmma", "tcgen05", "cp.async.bulk", "tensormap")
 
 
 class Launcher:
-    """Runs one compiled kernel.
-
-    Parameters
-    ----------
-    source, metadata
-        As Triton's compiler gives them.
-    """
+    """Runs one compiled kernel, with `source` and `metadata` as Triton's compiler gives them."""
 
     def __init__(self, source: Any, metadata: Any) -> None:
         self._metadata = metadata
@@ -120,7 +114,7 @@ class Launcher:
 
 
 def _fuses(metadata: Any) -> bool:
-    """Whether Triton lets ptxas fuse: neither its own option nor those that are handed on say --fmad=false."""
+    """Return whether Triton lets ptxas fuse: neither its own option nor those that are handed on say --fmad=false."""
     handed_on = str(getattr(metadata, "ptx_options", None) or "").replace(" ", "=")
     return bool(getattr(metadata, "enable_fp_fusion", True)) and "fmad=false" not in handed_on
 
@@ -134,7 +128,7 @@ def _grid(*sizes: Any) -> tuple[int, int, int]:
 
 
 def _explained(error: PtxError, session: ActiveDevice) -> PtxError:
-    """Say why Triton wrote what is not simulated."""
+    """Add to an error why Triton wrote what is not simulated."""
     if not any(word in str(error) for word in _NOT_SIMULATED):
         return error
     hint = f"\nTriton writes it for ptx_target={session.ptx_target!r}; with ptx_target='sm_80' or 'sm_89' it does not"
@@ -142,7 +136,7 @@ def _explained(error: PtxError, session: ActiveDevice) -> PtxError:
 
 
 def _note(hazard: Hazard) -> str:
-    """Return what a race within a program comes of, where it is Triton's writing and not the kernel's."""
+    """Return the cause of a race within a program that Triton's code makes, and not the kernel's."""
     if hazard.kind not in ("race", "lane order") or "of block" in hazard.detail:
         return ""
     if "in this very access" not in hazard.detail:

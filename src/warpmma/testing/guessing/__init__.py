@@ -1,5 +1,6 @@
 """Guesses of the mistake behind wrong bits: a table of mistakes, tried by executing the instruction."""
 
-from .guesses import Guesses, guess, guess_fragment, target_of
+from .guesses import guess, guess_fragment, target_of
+from .searching import Guesses
 
 __all__ = ["Guesses", "guess", "guess_fragment", "target_of"]

@@ -146,9 +146,14 @@ def lane_sources() -> Iterator[tuple[str, Array, int]]:
         yield f"the lane {{}} was rotated by {turn} bits", (t << turn | t >> (5 - turn)) & 31, RARE
 
 
+def gather_of_lanes(layout: Layout, source: Array) -> Array:
+    """Return the gather by which each lane holds the registers of another."""
+    return _moved(layout, lane=lambda r, t, q: source[t])
+
+
 def _lanes(layout: Layout, name: str) -> Named:
     for text, source, rank in lane_sources():
-        yield text.format(f"of {name}"), _moved(layout, lane=lambda r, t, q, source=source: source[t]), rank
+        yield text.format(f"of {name}"), gather_of_lanes(layout, source), rank
 
 
 _MASKS = {
@@ -218,26 +223,22 @@ def _bits(layout: Layout, name: str, verb: str) -> Named:
 
 
 def _renamed(layout: Layout, name: str, verb: str) -> Iterator[tuple[str, Layout, int]]:
-    for coordinate in ("row", "column"):
-        bits = getattr(layout, coordinate)
+    for key, bits in (("row", layout.row), ("col", layout.column)):
         turns = [*_turns(bits)]
         orders = permutations(bits) if len(bits) <= 4 else [*turns, bits[::-1], *_transpositions(bits)]
         for order in orders:
-            of_rows = coordinate == "row"
-            other = replace(layout, row=tuple(order)) if of_rows else replace(layout, column=tuple(order))
-            key = "row" if of_rows else "col"
+            other = replace(layout, row=tuple(order)) if key == "row" else replace(layout, column=tuple(order))
             text = f"{name} was {verb} by {key} = {other.formulas()[key]}"
             yield text, other, USUAL if tuple(order) in turns else RARE
     own = tuple(f"e{n}" for n in range((layout.elements - 1).bit_length()))
-    for order in permutations(own) if len(own) <= 4 else _turns(own):
-        other = _with_bits(layout, dict(zip(own, order, strict=True)))
+    shuffled = permutations(own) if len(own) <= 4 else _turns(own)
+    swapped = combinations(sorted({*layout.row, *layout.column, *layout.matrix}), 2)
+    renamings = [(dict(zip(own, order, strict=True)), USUAL) for order in shuffled]
+    renamings += [({a: b, b: a}, RARE) for a, b in swapped]
+    for names, rank in renamings:
+        other = _with_bits(layout, names)
         said = other.formulas()
-        yield f"{name} was {verb} by row = {said['row']}, col = {said['col']}", other, USUAL
-    places = sorted({*layout.row, *layout.column, *layout.matrix})
-    for a, b in combinations(places, 2):
-        other = _with_bits(layout, {a: b, b: a})
-        said = other.formulas()
-        yield f"{name} was {verb} by row = {said['row']}, col = {said['col']}", other, RARE
+        yield f"{name} was {verb} by row = {said['row']}, col = {said['col']}", other, rank
 
 
 def _with_bits(layout: Layout, names: dict[str, str]) -> Layout:
@@ -247,7 +248,7 @@ def _with_bits(layout: Layout, names: dict[str, str]) -> Layout:
 
 
 def _turns(bits: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    """Rotations of the bits, and of some that follow each other."""
+    """List rotations of the bits, and of consecutive ones among them."""
     for start, stop in combinations(range(len(bits) + 1), 2):
         for by in range(1, stop - start):
             yield bits[:start] + bits[start + by : stop] + bits[start : start + by] + bits[stop:]

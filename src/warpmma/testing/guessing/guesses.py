@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,66 +11,16 @@ import numpy.typing as npt
 
 from ..._arguments import check_choice, is_integer
 from ..._arrays import Array
-from ..._records import Shown
-from ..._text import counted
 from ...arithmetic import Engine, resolve
 from ...errors import OperandError, shown
 from ...isa import Instruction, check_target, parse
 from ...layouts import Operand
 from .mistakes import Mistake
-from .problem import Problem, posed, tiles_of
-from .searching import Found, gives, search
+from .problem import posed, tiles_of
+from .searching import Guesses, gives, guesses_of, search
 from .suspects import mistakes_in_fragments, mistakes_in_matrices, too_large
 
-_LISTED = 8  # mistakes in the message; more would not help
 _OF_THE_SEARCH = ("pairs", "elements", "engine", "got")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Guesses(Shown):
-    """Possible explanations of a result that differs from the expected one.
-
-    Attributes
-    ----------
-    mistakes : tuple of str
-        What completes "as if", the simplest first: each of them alone gives the result, bit for bit. None, if none was
-        found, or too many to list.
-    as_given : bool
-        Whether the operands as given give the result, so that nothing needs to be explained.
-    alike : int
-        How many mistakes give the result, if they are too many to name: the operands do not distinguish them.
-    alone, pairs : int
-        How many mistakes were tried alone, and how many pairs of them.
-    untried : tuple of str
-        What was not tried because of a limit, and how to raise it.
-    target : str
-        On which they were tried; "" where nothing was executed.
-    """
-
-    mistakes: tuple[str, ...] = ()
-    as_given: bool = False
-    alike: int = 0
-    alone: int = 0
-    pairs: int = 0
-    untried: tuple[str, ...] = ()
-    target: str = ""
-
-    @property
-    def _where(self) -> str:
-        return f" on {self.target}" if self.target else ""
-
-    def __str__(self) -> str:
-        if self.as_given:
-            return f"guess: none needed, the operands as given have this result{self._where}"
-        if self.alike:
-            return "guess: none, as many mistakes have this result: operands too uniform; use random data"
-        if not self.mistakes:
-            pairs = f", nor any of {counted(self.pairs, 'pair')} of them" if self.pairs else ""
-            untried = "".join(f"\n  not tried: {what}" for what in self.untried)
-            return f"guess: none; no one of {counted(self.alone, 'mistake')} has this result{pairs}{untried}"
-        if len(self.mistakes) == 1:
-            return f"guess: as if {self.mistakes[0]}"
-        return "guess: as if one of these, which the operands do not tell apart\n  " + "\n  ".join(self.mistakes)
 
 
 def guess(
@@ -141,33 +91,17 @@ def guess(
     if pairs is not None and (not is_integer(pairs) or pairs < 0):
         raise OperandError(f"pairs is {shown(pairs)}; expected how many pairs of mistakes to try")
     _check_elements(elements)
-    problem = _posed(
+    problem = posed(
         record, target, a, b, c, got, metadata=metadata, selector=selector, scale_a=scale_a, scale_b=scale_b,
         byte_id_a=byte_id_a, thread_id_a=thread_id_a, byte_id_b=byte_id_b, thread_id_b=thread_id_b,
     )  # fmt: skip
-    return _said(search(problem, None if pairs is None else int(pairs), engine, int(elements)), target)
-
-
-def _posed(
-    record: Instruction, target: str, a: Any, b: Any, c: Any, got: Any, *, metadata: Any = None, scale_a: Any = None,
-    scale_b: Any = None, selector: int = 0, byte_id_a: int = 0, thread_id_a: int = 0, byte_id_b: int = 0,
-    thread_id_b: int = 0,
-) -> Problem:  # fmt: skip
-    settings: dict[str, Any] = {
-        "selector": selector, "byte_id_a": byte_id_a, "thread_id_a": thread_id_a, "byte_id_b": byte_id_b,
-        "thread_id_b": thread_id_b,
-    }  # fmt: skip
-    for name, value in settings.items():
-        if not is_integer(value):
-            raise OperandError(f"{record}: {name} is {shown(value)}; expected an integer")
-    settings["record"] = record
-    return posed(record, target, a, b, c, got, metadata=metadata, scale_a=scale_a, scale_b=scale_b, settings=settings)
+    return search(problem, None if pairs is None else int(pairs), engine, int(elements))
 
 
 def target_of(record: Instruction, expected: npt.ArrayLike, given: Mapping[str, Any]) -> str | None:
     """Return the first target on which operands, as `guess` takes them, have a result; None without one."""
     operands = {"c": None, **{name: x for name, x in given.items() if name not in _OF_THE_SEARCH}}
-    problem = _posed(record, record.targets[0], got=expected, **operands)
+    problem = posed(record, record.targets[0], got=expected, **operands)
     return next((t for t in record.targets if gives(replace(problem, target=t), given.get("engine", "auto"))), None)
 
 
@@ -219,11 +153,9 @@ def guess_fragment(
     if not found:
         whole = tuple(mistakes_in_matrices(record, operand, right, elements))
         found = tuple(m for m in whole if _makes(m, right, got))
-    return _said(
-        Found(
-            candidates=tuple((m,) for m in found), alone=len(table) + len(whole),
-            alike=2 * without_effect > len(table), untried=tuple(too_large(record, operand, right, elements)),
-        )
+    return guesses_of(
+        ((m,) for m in found), uniform=2 * without_effect > len(table), alone=len(table) + len(whole),
+        untried=tuple(too_large(record, operand, right, elements)),
     )  # fmt: skip
 
 
@@ -234,14 +166,3 @@ def _makes(mistake: Mistake, right: Array, got: Array) -> bool:
 def _check_elements(elements: object) -> None:
     if not is_integer(elements) or elements < 0:
         raise OperandError(f"elements is {shown(elements)}; expected a number of elements of a matrix")
-
-
-def _said(found: Found, target: str = "") -> Guesses:
-    texts = tuple(" and ".join(m.text for m in candidate) for candidate in found.candidates)
-    tried: dict[str, Any] = {
-        "as_given": found.as_given, "alone": found.alone, "pairs": found.pairs, "untried": found.untried,
-        "target": target,
-    }  # fmt: skip
-    if len(texts) > _LISTED or (found.alike and len(texts) > 1):
-        return Guesses(alike=len(texts), **tried)
-    return Guesses(mistakes=texts, **tried)

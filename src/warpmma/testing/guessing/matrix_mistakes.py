@@ -20,14 +20,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from functools import partial
 
 import numpy as np
 
 from ..._arrays import Array
 from ..._text import counted
 from ...formats import FloatFormat, Format
-from .mistakes import COMMON, RARE, USUAL, Change, Mistake, Step
+from .mistakes import COMMON, RARE, USUAL, Change, Mistake, Step, mistake_of, taken
 
 MOST_NAMED = 64
 """Tiles along k that are left out or used twice one by one."""
@@ -53,7 +53,7 @@ def mistakes_in_tiles(
             for name in ("A", "B", "C", "D", "metadata", "scale_a", "scale_b"):
                 if name in dims and name in operands and (source >= 0).all() and rank < RARE:
                     said = text.format(f"of {_said(name)}")
-                    yield Mistake(text=said, steps=(_tile_taken(name, source, dims[name]),), rank=USUAL)
+                    yield mistake_of(name, said, partial(np.take, indices=source, axis=dims[name]), whole=True)
 
 
 def _said(name: str) -> str:
@@ -66,8 +66,9 @@ def _along_k(operands: tuple[str, ...], count: int) -> Iterator[Mistake]:
     of_a, of_b = (tuple(name for name in _WITH[key] if name in operands) for key in "AB")
     alone = tuple((name,) for name in everything if name not in ("A", "B"))
 
-    def mistake(text: str, names: tuple[str, ...], order: Any, rank: int) -> Mistake:
-        steps = tuple(_tile_taken(name, np.asarray(order), _ALONG_K[name]) for name in names)
+    def mistake(text: str, names: tuple[str, ...], order: Array, rank: int) -> Mistake:
+        changes = {name: partial(np.take, indices=order, axis=_ALONG_K[name]) for name in names}
+        steps = tuple(Step(operand=name, change=change, whole=True) for name, change in changes.items())
         return Mistake(text=text, steps=steps, rank=rank)
 
     for t in range(count)[:MOST_NAMED]:
@@ -96,14 +97,9 @@ def _along_k(operands: tuple[str, ...], count: int) -> Iterator[Mistake]:
             yield mistake(f"k-tiles of {said} were overwritten before use: 1, 1, 3, 3, ...", names, x | 1, USUAL)
             yield mistake(f"k-tiles of {said} were exchanged in pairs", names, x ^ 1, USUAL)
         for t in range(count - 1)[:MOST_NAMED]:
-            twice = np.where(x == t + 1, t, x)
-            yield mistake(f"k-tile {t} of {said} was used again in place of k-tile {t + 1}", names, twice, COMMON)
-            before = np.where(x == t, t + 1, x)
+            again, before = np.where(x == t + 1, t, x), np.where(x == t, t + 1, x)
+            yield mistake(f"k-tile {t} of {said} was used again in place of k-tile {t + 1}", names, again, COMMON)
             yield mistake(f"k-tile {t + 1} of {said} was used in place of k-tile {t}, too", names, before, USUAL)
-
-
-def _tile_taken(name: str, source: Array, axis: int) -> Step:
-    return Step(operand=name, change=lambda array: array.take(source, axis=axis), whole=True)
 
 
 Named = Iterator[tuple[str, Array, int]]
@@ -123,7 +119,7 @@ def swizzles(shape: tuple[int, int], name: str, words: tuple[tuple[str, str], tu
 
 
 def _of_lines(index: Array, name: str, order: str, line: str, along: str, bits: int) -> Named:
-    """Gathers `[line, element]` of a matrix whose lines are contiguous, as indices of the matrix; -1 for 0."""
+    """List gathers `[line, element]` of a matrix whose lines are contiguous, as indices of the matrix; -1 for 0."""
     lines, length = index.shape
     size = _BITS // bits
     if length % size or length < 2 * size:
@@ -246,13 +242,13 @@ def matrix_gathers(
         (text, gather.reshape(columns, rows).T.reshape(-1), rank) for text, gather, rank in _by_columns(index, name)
     )
     for text, source, rank in axis_sources(rows, *words[0], special=(special,)):
-        yield text.format(f"of {name}"), _taken(index, source, 0), rank
+        yield text.format(f"of {name}"), taken(index, source, 0, -1).reshape(-1), rank
     for text, source, rank in axis_sources(columns, *words[1], special=(special,)):
-        yield text.format(f"of {name}"), _taken(index, source, 1), rank
+        yield text.format(f"of {name}"), taken(index, source, 1, -1).reshape(-1), rank
 
 
 def _by_columns(index: Array, name: str) -> Named:
-    """Other addresses in a matrix that is stored by columns."""
+    """List other addresses in a matrix that is stored by columns."""
     turned = index.T
     for text, gather, rank in _addressed(np.arange(turned.size).reshape(turned.shape), name, "by columns"):
         moved = np.where(gather < 0, -1, turned.reshape(-1)[gather])
@@ -260,7 +256,7 @@ def _by_columns(index: Array, name: str) -> Named:
 
 
 def _addressed(index: Array, name: str, order: str) -> Named:
-    """Other strides and other first elements in memory, in which lines of the matrix follow each other; 0 beyond it."""
+    """List other strides and first elements in memory, where lines of the matrix are consecutive; 0 beyond it."""
     lines, length = index.shape
     size, x = index.size, np.arange(index.size)
 
@@ -274,12 +270,6 @@ def _addressed(index: Array, name: str, order: str) -> Named:
     for shift in (1, -1, 2, -2, 8, -8):
         far = f"{counted(abs(shift), 'element')} too {'far' if shift > 0 else 'early'}"
         yield f"{name}, {order} in memory, was read {far}", at(x + shift), USUAL
-
-
-def _taken(index: Array, source: Array, axis: int) -> Array:
-    empty = source < 0
-    shape = (-1, 1) if axis == 0 else (1, -1)
-    return np.where(empty.reshape(shape), -1, index.take(source, axis=axis)).reshape(-1)
 
 
 def value_changes(fmt: Format, name: str, bits_in_slot: int) -> Iterator[tuple[str, Change, int]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from hashlib import blake2b
 from types import MappingProxyType
 from typing import Any
@@ -25,18 +26,9 @@ COMMON, USUAL, RARE = 0, 1, 2
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Step:
-    """A change of one operand.
+    """A change of one operand; of D, from what came out to what was seen.
 
-    Attributes
-    ----------
-    operand : str
-        "A", "B", "C", "D", "metadata", "scale_a" or "scale_b".
-    change : callable
-        From an operand's array to one of the same tiles; of D from what came out to what was seen.
-    whole : bool
-        Whether it needs all tiles; else it acts on the last dimension alone.
-    gather : ndarray, optional
-        The same as a gather.
+    A `whole` change needs all tiles of the array; any other acts on the last dimension alone, perhaps as a `gather`.
     """
 
     operand: str
@@ -47,18 +39,7 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Mistake:
-    """A possible mistake.
-
-    Attributes
-    ----------
-    text : str
-        What completes "as if".
-    steps : tuple of Step
-    settings : dict
-        How the instruction was called: "record", "selector", "byte_id_a" and so on.
-    rank : int
-        How far-fetched it is.
-    """
+    """A possible mistake: `text` completes "as if", `settings` is how the instruction was called instead."""
 
     text: str
     steps: tuple[Step, ...] = ()
@@ -66,18 +47,27 @@ class Mistake:
     rank: int = USUAL
 
 
-def gathered(gather: Array) -> Change:
-    """Return a function that gathers a tile's elements."""
-    empty = gather < 0
-    if not empty.any():
-        return lambda codes: codes.take(gather, axis=-1)
+def mistake_of(operand: str, text: str, change: Change | Array, rank: int = USUAL, *, whole: bool = False) -> Mistake:
+    """Return a mistake with one operand: a change of it, or a gather."""
+    if isinstance(change, np.ndarray):
+        step = gathering(operand, change)
+    else:
+        step = Step(operand=operand, change=change, whole=whole)
+    return Mistake(text=text, steps=(step,), rank=rank)
 
-    empty = frozen(empty)
 
-    def change(codes: Array) -> Array:
-        return np.where(empty, codes.dtype.type(0), codes.take(gather, axis=-1))
+def gathering(operand: str, gather: Array) -> Step:
+    """Return the step that gathers the elements of an operand's tiles."""
+    kept = frozen(gather)
+    change = partial(taken, source=kept) if (kept < 0).any() else lambda codes: codes.take(kept, axis=-1)
+    return Step(operand=operand, change=change, gather=kept)
 
-    return change
+
+def taken(x: Array, source: Array, axis: int = -1, empty: int = 0) -> Array:
+    """Take lines of an array along an axis; `empty` where the source is negative."""
+    shape = [1] * x.ndim
+    shape[axis] = -1
+    return np.where((source < 0).reshape(shape), x.dtype.type(empty), x.take(source, axis=axis))
 
 
 def inverse(gather: Array) -> Array | None:
@@ -89,13 +79,6 @@ def inverse(gather: Array) -> Array | None:
     back = np.empty_like(gather)
     back[gather] = np.arange(gather.size)
     return back
-
-
-def mistake_of(operand: str, text: str, gather: Array, rank: int = USUAL) -> Mistake:
-    """Return a mistake that is a gather of one operand."""
-    kept = frozen(gather)
-    step = Step(operand=operand, change=gathered(kept), gather=kept)
-    return Mistake(text=text, steps=(step,), rank=rank)
 
 
 def digest(array: Array) -> bytes:

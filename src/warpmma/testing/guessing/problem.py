@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..._arguments import is_integer
 from ..._arrays import Array, as_array
-from ...errors import OperandError
+from ...errors import OperandError, shown
 from ...formats import Format
 from ...isa import Instruction
 from ...layouts import Operand
@@ -23,28 +24,14 @@ from ..reading import format_of
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Problem:
-    """What is known.
-
-    Attributes
-    ----------
-    record : Instruction
-    target : str
-    operands : dict
-        Arrays as `mistakes` has them; "D" is what was seen.
-    settings : dict
-        "record", and what else `execute` is called with that is not an array.
-    counts : (int, int, int, int)
-        Warps, rows of tiles, columns of tiles, tiles along k.
-    result : Format
-        Of D as it was seen: that of the instruction, or a narrower one to which it was rounded.
-    """
+    """A call of an instruction and its wrong result."""
 
     record: Instruction
     target: str
-    operands: Mapping[str, Array]
-    settings: Mapping[str, Any]
-    counts: tuple[int, int, int, int]
-    result: Format
+    operands: Mapping[str, Array]  # as `mistakes` has them; "D" is what was seen
+    settings: Mapping[str, Any]  # "record", and what else `execute` is called with that is not an array
+    counts: tuple[int, int, int, int]  # warps, rows of tiles, columns of tiles, tiles along k
+    result: Format  # of D as it was seen: that of the instruction, or a narrower one to which it was rounded
 
 
 def tiles_of(record: Instruction, operand: Operand, x: npt.ArrayLike) -> Array:
@@ -69,27 +56,35 @@ def tiles_of(record: Instruction, operand: Operand, x: npt.ArrayLike) -> Array:
         raise OperandError(f"{record}: {operand}: {error}") from None
     if rank > 2:
         return codes.reshape(*codes.shape[:-rank], 1, 1, -1)
-    cut = _cut(codes, rows, columns)
-    return cut.reshape(*cut.shape[:-2], -1)
+    tiles = cut(codes, rows, columns)
+    return tiles.reshape(*tiles.shape[:-2], -1)
 
 
 def is_registers(record: Instruction, operand: Operand, array: Array) -> bool:
-    """Whether an array is an operand's registers rather than its matrix."""
+    """Return whether an array is an operand's registers rather than its matrix."""
     layout = record.layout(operand)
     return array.dtype == layout.packing.dtype and array.shape[-2:] == (layout.registers, LANES)
 
 
-def _cut(array: Array, rows: int, columns: int) -> Array:
+def cut(array: Array, rows: int, columns: int) -> Array:
     """Cut `[..., M, K]` into `[..., I, T, rows, columns]`."""
     *batch, m, k = array.shape
     return array.reshape(*batch, m // rows, rows, k // columns, columns).swapaxes(-3, -2)
 
 
+_SETTINGS = ("selector", "byte_id_a", "thread_id_a", "byte_id_b", "thread_id_b")
+
+
 def posed(
-    record: Instruction, target: str, a: Any, b: Any, c: Any, got: Any, *, metadata: Any, scale_a: Any, scale_b: Any,
-    settings: Mapping[str, Any],
+    record: Instruction, target: str, a: Any, b: Any, c: Any, got: Any, *, metadata: Any = None, scale_a: Any = None,
+    scale_b: Any = None, **given: Any,
 ) -> Problem:  # fmt: skip
-    """Check the user's arguments."""
+    """Check the arguments of `guess`; of `given`, which are settings, those that are absent are 0."""
+    settings: dict[str, Any] = {name: given.get(name, 0) for name in _SETTINGS}
+    for name, value in settings.items():
+        if not is_integer(value):
+            raise OperandError(f"{record}: {name} is {shown(value)}; expected an integer")
+    settings["record"] = record
     arrays: dict[str, Array] = {}
     a = as_array(a, f"{record}: A")
     if record.sparse and metadata is None:
@@ -110,9 +105,8 @@ def posed(
             raise OperandError(f"{record}: {name} is {came}; expected {(rows * record.m, columns * record.n)}")
     if along_k > 1 and record.c_type != record.d_type:
         raise OperandError(f"{record}: its D does not fit its C, so {along_k} tiles along k cannot be chained")
-    arrays |= _words(
-        record, {"metadata": metadata, "scale_a": scale_a, "scale_b": scale_b}, rows, columns, along_k, settings
-    )
+    words = {"metadata": metadata, "scale_a": scale_a, "scale_b": scale_b}
+    arrays |= _words(record, words, (rows, columns, along_k), settings)
     batches = {name: x.shape[:-3] for name, x in arrays.items()}
     try:
         batch = np.broadcast_shapes(*batches.values())
@@ -140,9 +134,10 @@ def _compressed(record: Instruction, a: Array, selector: int) -> tuple[Array, Ar
 
 
 def _words(
-    record: Instruction, given: Mapping[str, Any], rows: int, columns: int, along_k: int, settings: Mapping[str, Any]
+    record: Instruction, given: Mapping[str, Any], counts: tuple[int, int, int], settings: Mapping[str, Any]
 ) -> dict[str, Array]:
-    """Words of metadata and scales by tile: `[..., tiles, tiles, 32]`."""
+    """Return words of metadata and scales by tile: `[..., tiles, tiles, 32]`."""
+    rows, columns, along_k = counts
     needed = {"metadata": record.sparse, "scale_a": record.block_scale, "scale_b": record.block_scale}
     found = {}
     for name, needs in needed.items():
@@ -154,12 +149,8 @@ def _words(
         tiles = (along_k, columns) if name == "scale_b" else (rows, along_k)
         if array.dtype != np.uint32 and name != "metadata":
             array = _packed(record, "A" if name == "scale_a" else "B", array, tiles, settings)
-        if (
-            array.dtype == np.uint32
-            and array.shape[-1:] == (LANES,)
-            and tiles == (1, 1)
-            and array.shape[-3:-1] != (1, 1)
-        ):
+        of_lanes = array.dtype == np.uint32 and array.shape[-1:] == (LANES,)
+        if of_lanes and tiles == (1, 1) and array.shape[-3:-1] != (1, 1):
             array = array[..., None, None, :]
         if array.dtype != np.uint32 or array.shape[-3:] != (*tiles, LANES):
             expected = f"[..., {tiles[0]}, {tiles[1]}, {LANES}]" if tiles != (1, 1) else f"[..., {LANES}]"
@@ -173,13 +164,10 @@ def _packed(
 ) -> Array:
     per = record.scales_per_row
     shape = (record.m, per) if operand == "A" else (per, record.n)
-    expected = tuple(s * t for s, t in zip(shape, tiles, strict=True))
+    expected = (shape[0] * tiles[0], shape[1] * tiles[1])
     if scales.shape[-2:] != expected:
         raise OperandError(
             f"{record}: scales of {operand} are {scales.shape}; expected [..., {expected[0]}, {expected[1]}]"
         )
-    key = operand.lower()
-    return pack_scales(
-        np.ascontiguousarray(_cut(scales, *shape)), record, operand, byte_id=settings[f"byte_id_{key}"],
-        thread_id=settings[f"thread_id_{key}"],
-    )  # fmt: skip
+    ids = {name: settings[f"{name}_{operand.lower()}"] for name in ("byte_id", "thread_id")}
+    return pack_scales(np.ascontiguousarray(cut(scales, *shape)), record, operand, **ids)

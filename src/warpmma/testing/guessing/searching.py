@@ -18,6 +18,8 @@ from typing import Any
 import numpy as np
 
 from ..._arrays import Array
+from ..._records import Shown
+from ..._text import counted
 from ...arithmetic import Engine
 from ...errors import OperandError, WarpmmaError
 from ...execution import execute
@@ -36,14 +38,7 @@ _TRIED_AT_ONCE = 4096  # instructions in one call
 
 
 class Trials:
-    """Mistakes tried on some tiles of D.
-
-    Attributes
-    ----------
-    problem : Problem
-    tiles : ndarray
-        Which: `[tile, 3]`, warp, row and column of tiles.
-    """
+    """Mistakes tried on some tiles of D: `tiles` is `[tile, 3]`, warp, row and column of tiles."""
 
     def __init__(self, problem: Problem, tiles: Array, engine: Engine) -> None:
         self.problem, self.tiles, self._engine = problem, tiles, engine
@@ -154,57 +149,88 @@ MOST = 1 << 18
 
 _MANY = 32  # that give the bits: more are not looked at
 _AT_ONCE = 2048
+_LISTED = 8  # mistakes in the message; more would not help
 _PAIRS, _MOST_PAIRED = 20_000, 1 << 19  # default limits: pairs, and their instructions
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Found:
-    """The result of a search.
+@dataclass(frozen=True, kw_only=True)
+class Guesses(Shown):
+    """Possible explanations of a result that differs from the expected one.
 
     Attributes
     ----------
+    mistakes : tuple of str
+        What completes "as if", the simplest first: each of them alone gives the result, bit for bit. None, if none was
+        found, or too many to list.
     as_given : bool
-        Whether the operands as given give the bits.
-    candidates : tuple
-        Of mistakes: one or two that give the bits together.
+        Whether the operands as given give the result, so that nothing needs to be explained.
+    alike : int
+        How many mistakes give the result, if they are too many to name: the operands do not distinguish them.
     alone, pairs : int
-        How many mistakes were tried alone, and how many pairs.
-    alike : bool
-        Whether most mistakes have no effect at all on such operands.
+        How many mistakes were tried alone, and how many pairs of them.
     untried : tuple of str
         What was not tried because of a limit, and how to raise it.
+    target : str
+        On which they were tried; "" where nothing was executed.
     """
 
+    mistakes: tuple[str, ...] = ()
     as_given: bool = False
-    candidates: tuple[Candidate, ...] = ()
+    alike: int = 0
     alone: int = 0
     pairs: int = 0
-    alike: bool = False
     untried: tuple[str, ...] = ()
+    target: str = ""
+
+    @property
+    def _where(self) -> str:
+        return f" on {self.target}" if self.target else ""
+
+    def __str__(self) -> str:
+        if self.as_given:
+            return f"guess: none needed, the operands as given have this result{self._where}"
+        if self.alike:
+            return "guess: none, as many mistakes have this result: operands too uniform; use random data"
+        if not self.mistakes:
+            pairs = f", nor any of {counted(self.pairs, 'pair')} of them" if self.pairs else ""
+            untried = "".join(f"\n  not tried: {what}" for what in self.untried)
+            return f"guess: none; no one of {counted(self.alone, 'mistake')} has this result{pairs}{untried}"
+        if len(self.mistakes) == 1:
+            return f"guess: as if {self.mistakes[0]}"
+        return "guess: as if one of these, which the operands do not tell apart\n  " + "\n  ".join(self.mistakes)
 
 
-def search(problem: Problem, most: int | None, engine: Engine, elements: int) -> Found:
+def guesses_of(candidates: Iterable[Candidate], *, uniform: bool = False, **tried: Any) -> Guesses:
+    """Put candidates in words; only their number where they are many, or operands are too uniform to choose one."""
+    texts = tuple(" and ".join(m.text for m in candidate) for candidate in candidates)
+    if len(texts) > _LISTED or (uniform and len(texts) > 1):
+        return Guesses(alike=len(texts), **tried)
+    return Guesses(mistakes=texts, **tried)
+
+
+def search(problem: Problem, most: int | None, engine: Engine, elements: int) -> Guesses:
     """Search for mistakes that give the bits; try `most` pairs, and whole matrices of `elements`, at most."""
     tiles, own, all_tiles = _executed(problem, engine)
     wrong = (own != all_tiles.chosen("D", problem.operands["D"])).sum(axis=-1)
     if not wrong.any():
-        return Found(as_given=True)
+        return Guesses(as_given=True, target=problem.target)
     table, untried = likely_mistakes(problem, elements), left_out(problem, elements)
     picked = [n for n in np.argsort(-wrong, kind="stable")[:2] if wrong[n]]
     hunt = _Hunt(problem, all_tiles, own, Trials(problem, tiles[picked], engine), table)
     alone = hunt.confirmed(hunt.alone())
+    tried: dict[str, Any] = {"alone": len(table), "target": problem.target}
     if alone or most == 0:
-        return Found(candidates=alone, alone=len(table), alike=2 * hunt.without_effect > len(table), untried=untried)
+        return guesses_of(alone, uniform=2 * hunt.without_effect > len(table), untried=untried, **tried)
     if most is None:
         most = min(_PAIRS, _MOST_PAIRED // (len(picked) * problem.counts[3]))
-    pairs, tried, more = hunt.pairs(most)
+    pairs, count, more = hunt.pairs(most)
     if more:
         untried = (*untried, f"other pairs of mistakes; pass pairs={4 * most} to try more")
-    return Found(candidates=pairs, alone=len(table), pairs=tried, untried=untried)
+    return guesses_of(pairs, pairs=count, untried=untried, **tried)
 
 
 def gives(problem: Problem, engine: Engine) -> bool:
-    """Whether the operands as given give the bits."""
+    """Return whether the operands as given give the bits."""
     _, own, all_tiles = _executed(problem, engine)
     return np.array_equal(own, all_tiles.chosen("D", problem.operands["D"]))
 
@@ -274,7 +300,7 @@ class _Hunt:
     def _tried(self, candidates: list[Candidate]) -> Iterator[Candidate]:
         """Yield those that give the bits on few tiles, with a mistake of D where that is needed."""
         for number, d in self._few.outputs(candidates):
-            for step in _of_result(candidates[number]):
+            for step in _steps(candidates[number], "D"):
                 d = step.change(d)
             bits = np.ascontiguousarray(d).tobytes()
             self.without_effect += bits == self._own
@@ -290,7 +316,7 @@ class _Hunt:
             if not outputs:
                 continue
             d = outputs[0].reshape(seen.shape)
-            for step in _of_result(candidate):
+            for step in _steps(candidate, "D"):
                 d = step.change(d)
             if np.array_equal(d, seen):
                 kept.append(candidate)
@@ -305,31 +331,25 @@ class _Hunt:
         """Leave out pairs that come to the same operands as one before them."""
         kept: dict[Any, Candidate] = {}
         for candidate in candidates:
-            words = tuple(
-                self._few.words(name, tuple(s for m in candidate for s in m.steps if s.operand == name)).tobytes()
-                for name in self._problem.operands if name != "D"
-            )  # fmt: skip
+            names = (name for name in self._problem.operands if name != "D")
+            words = tuple(self._few.words(name, _steps(candidate, name)).tobytes() for name in names)
             settings = tuple(item for m in candidate for item in m.settings.items())
             kept.setdefault((words, settings, tuple(m.text for m in candidate if _stored(m))), candidate)
         return tuple(kept.values())
 
 
 def _rank(candidate: Candidate) -> tuple[int, bool]:
-    """How far-fetched it is; and of the like, results come after operands."""
+    """Return how far-fetched a candidate is; of equals, mistakes of the result come after those of operands."""
     return sum(m.rank for m in candidate), any(_stored(m) for m in candidate)
 
 
 def _operands(candidate: Candidate) -> int:
-    """How many operands a mistake concerns: an explanation with one is preferred to one with two."""
+    """Count the operands that a candidate concerns: an explanation with one is preferred to one with two."""
     return len({step.operand for mistake in candidate for step in mistake.steps}) or 1
 
 
 def _stored(mistake: Mistake) -> bool:
     return bool(mistake.steps) and all(step.operand == "D" for step in mistake.steps)
-
-
-def _of_result(candidate: Candidate) -> list[Step]:
-    return [step for mistake in candidate for step in mistake.steps if step.operand == "D"]
 
 
 def _undone(step: Step, seen: Array) -> Array | None:
@@ -344,14 +364,14 @@ def _undone(step: Step, seen: Array) -> Array | None:
 
 
 def _couples(mistakes: list[Mistake]) -> Iterator[Candidate]:
-    """Pairs of mistakes, the less far-fetched first."""
+    """List pairs of mistakes, the least far-fetched first."""
     common, usual = ([m for m in mistakes if m.rank == rank] for rank in (COMMON, USUAL))
     for one, other in chain(combinations(common, 2), product(common, usual), combinations(usual, 2)):
         yield from _orders(one, other)
 
 
 def _orders(one: Mistake, other: Mistake) -> Iterator[Candidate]:
-    """Both orders of two mistakes where it matters; none where they cannot be made together."""
+    """List both orders of two mistakes where it matters; none where they cannot be made together."""
     if {*one.settings} & {*other.settings}:
         return
     shared = {s.operand for s in one.steps} & {s.operand for s in other.steps}

@@ -13,10 +13,10 @@ from ..._arrays import Array
 from ...formats import FORMATS, FloatFormat
 from ...isa import Instruction, instructions
 from ...layouts import Layout, Operand
-from .fragment_mistakes import fragment_gathers, lane_sources
+from .fragment_mistakes import fragment_gathers, gather_of_lanes, lane_sources
 from .matrix_mistakes import MOST_NAMED, matrix_gathers, mistakes_in_tiles, swizzles, value_changes
-from .mistakes import COMMON, RARE, USUAL, Mistake, Step, digest, distinct, gathered, inverse, mistake_of
-from .problem import Problem
+from .mistakes import COMMON, RARE, USUAL, Change, Mistake, Step, digest, distinct, gathering, inverse, mistake_of
+from .problem import Problem, cut
 from .word_mistakes import metadata_mistakes, scale_mistakes
 
 _FIELDS = {
@@ -83,12 +83,10 @@ def _axes(operand: Operand) -> tuple[tuple[str, str], tuple[str, str]]:
 def likely_mistakes(problem: Problem, elements: int) -> tuple[Mistake, ...]:
     """List the mistakes that are tried, the simplest first; matrices of more elements are not rearranged as a whole."""
     record, settings = problem.record, problem.settings
-    warps, rows, columns, along_k = problem.counts
+    operands = _not_zero(problem)
 
     def of_fragments() -> Iterator[Mistake]:
-        for operand in ("A", "B", "C", "D"):
-            if operand == "C" and not problem.operands["C"].any():
-                continue
+        for operand in operands:
             yield from mistakes_in_fragments(record, operand)
             if operand != "D":
                 yield from _values(problem, operand)
@@ -103,10 +101,9 @@ def likely_mistakes(problem: Problem, elements: int) -> tuple[Mistake, ...]:
                 yield from scale_mistakes(record, of, settings)
         yield from instruction_mistakes(record, problem.target)
         if problem.counts != (1, 1, 1, 1):
-            yield from mistakes_in_tiles(tuple(problem.operands), warps, rows, columns, along_k)
-        for operand in ("A", "B", "C", "D"):
-            if operand != "C" or problem.operands["C"].any():
-                yield from mistakes_in_matrices(record, operand, problem.operands[operand], elements)
+            yield from mistakes_in_tiles(tuple(problem.operands), *problem.counts)
+        for operand in operands:
+            yield from mistakes_in_matrices(record, operand, problem.operands[operand], elements)
 
     known = tuple(of_fragments())
     return tuple(sorted((*known, *_different(problem, known, others())), key=lambda mistake: mistake.rank))
@@ -114,14 +111,16 @@ def likely_mistakes(problem: Problem, elements: int) -> tuple[Mistake, ...]:
 
 def left_out(problem: Problem, elements: int) -> tuple[str, ...]:
     """Describe the mistakes omitted because of a limit, and how to raise it."""
-    operands: tuple[Operand, ...] = ("A", "B", "C", "D")
-    said = [
-        text for name in operands if name != "C" or problem.operands["C"].any()
-        for text in too_large(problem.record, name, problem.operands[name], elements)
-    ]  # fmt: skip
+    operands = ((name, problem.operands[name]) for name in _not_zero(problem))
+    said = [text for name, tiles in operands for text in too_large(problem.record, name, tiles, elements)]
     if (along_k := problem.counts[3]) > MOST_NAMED:
         said.append(f"k-tiles after the first {MOST_NAMED} of {along_k}, one by one; pass a product with fewer of them")
     return tuple(said)
+
+
+def _not_zero(problem: Problem) -> tuple[Operand, ...]:
+    """Return the matrices of a problem; a C of zeros looks the same after any mistake with its places."""
+    return ("A", "B", "C", "D") if problem.operands["C"].any() else ("A", "B", "D")
 
 
 def _different(problem: Problem, known: Iterable[Mistake], mistakes: Iterable[Mistake]) -> Iterator[Mistake]:
@@ -154,13 +153,10 @@ def _values(problem: Problem, operand: Operand) -> Iterator[Mistake]:
     record = problem.record
     fmt = record.format(operand)
     for text, change, rank in value_changes(fmt, operand, record.packing(operand).slot):
-        yield Mistake(text=text, steps=(Step(operand=operand, change=change),), rank=rank)
-    if operand != "C":
-        return
-    for times in dict.fromkeys((2, problem.counts[3])):
+        yield mistake_of(operand, text, change, rank)
+    for times in dict.fromkeys((2, problem.counts[3])) if operand == "C" else ():
         if times > 1:
-            change = partial(_multiplied, fmt, times)
-            yield Mistake(text=f"C was added {times} times", steps=(Step(operand="C", change=change),), rank=USUAL)
+            yield mistake_of("C", f"C was added {times} times", partial(_multiplied, fmt, times))
 
 
 def _multiplied(fmt: Any, times: int, codes: Array) -> Array:
@@ -172,19 +168,15 @@ def _multiplied(fmt: Any, times: int, codes: Array) -> Array:
 
 
 def _everywhere(record: Instruction) -> Iterator[Mistake]:
-    """One mistaken formula of lanes for all operands, with which results are stored, too."""
+    """List formulas of lanes that are wrong for all operands, and for the store of the result."""
     for text, source, rank in lane_sources():
         steps = []
         for operand in ("A", "B", "C", "D"):
-            layout = record.layout(operand)
-            per, flat = layout.packing.per_register, layout.flat.reshape(-1)
-            r, t, q = np.indices((layout.registers, 32, per))
-            gather = np.empty(flat.size, np.intp)
-            gather[flat] = flat[((r * 32 + source[t]) * per + q).reshape(-1)]
+            gather = gather_of_lanes(record.layout(operand), source)
             back = inverse(gather) if operand == "D" else gather
             if back is None:
                 break
-            steps.append(Step(operand=operand, change=gathered(back), gather=back))
+            steps.append(gathering(operand, back))
         else:
             yield Mistake(text=text.format("of all operands"), steps=tuple(steps), rank=max(rank, USUAL))
 
@@ -203,13 +195,13 @@ def _exchanged(problem: Problem) -> Iterator[Mistake]:
         text = "A and B, transposed, were exchanged"
     else:
         swapped, text = {"A": whole_b, "B": whole_a}, "A and B were exchanged"
-    cut = {name: _cut(record, name, array) for name, array in swapped.items()}  # type: ignore[arg-type]
-    steps = tuple(Step(operand=name, change=partial(_replaced, array), whole=True) for name, array in cut.items())
-    yield Mistake(text=text, steps=steps, rank=COMMON)
+    tiles = {name: _cut(record, name, array) for name, array in swapped.items()}  # type: ignore[arg-type]
+    steps = (Step(operand=name, change=partial(_other, x), whole=True) for name, x in tiles.items())
+    yield Mistake(text=text, steps=tuple(steps), rank=COMMON)
 
 
-def _replaced(other: Array, own: Array) -> Array:
-    return other
+def _other(x: Array, _: Array) -> Array:
+    return x
 
 
 def _joined(record: Instruction, operand: Operand, tiles: Array) -> Array:
@@ -221,10 +213,8 @@ def _joined(record: Instruction, operand: Operand, tiles: Array) -> Array:
 
 def _cut(record: Instruction, operand: Operand, whole: Array) -> Array:
     """Undo `_joined`."""
-    rows, columns = record.layout(operand).shape
-    warps, m, k = whole.shape
-    cut = whole.reshape(warps, m // rows, rows, k // columns, columns).swapaxes(2, 3)
-    return cut.reshape(warps, m // rows, k // columns, -1)
+    tiles = cut(whole, *record.layout(operand).shape)
+    return tiles.reshape(*tiles.shape[:-2], -1)
 
 
 def mistakes_in_matrices(record: Instruction, operand: Operand, tiles: Array, elements: int) -> Iterator[Mistake]:
@@ -234,9 +224,8 @@ def mistakes_in_matrices(record: Instruction, operand: Operand, tiles: Array, el
         return
     name, axes, bits = f"the whole {operand}", _axes(operand), record.format(operand).bits
     for text, gather, rank in distinct(matrix_gathers(shape, name, axes, 8), swizzles(shape, name, axes, bits)):
-        change = partial(_rearranged, record, operand, gathered(gather.astype(np.int32)))
-        step = Step(operand=operand, change=change, whole=True)
-        yield Mistake(text=text, steps=(step,), rank=max(rank, USUAL))
+        change = partial(_rearranged, record, operand, gathering(operand, gather.astype(np.int32)).change)
+        yield mistake_of(operand, text, change, max(rank, USUAL), whole=True)
 
 
 def too_large(record: Instruction, operand: Operand, tiles: Array, elements: int) -> Iterator[str]:
@@ -257,6 +246,6 @@ def _whole_shape(record: Instruction, operand: Operand, tiles: Array) -> tuple[i
     return tiles.shape[1] * own[0], tiles.shape[2] * own[1]
 
 
-def _rearranged(record: Instruction, operand: Operand, change: Any, tiles: Array) -> Array:
+def _rearranged(record: Instruction, operand: Operand, change: Change, tiles: Array) -> Array:
     whole = _joined(record, operand, tiles)
     return _cut(record, operand, change(whole.reshape(len(whole), -1)).reshape(whole.shape))

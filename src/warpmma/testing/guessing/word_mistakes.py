@@ -15,7 +15,7 @@ from ...scaling import byte_ids, pack_scales, thread_ids, unpack_scales
 from ...sparsity import pack_metadata, pattern, selectors, unpack_metadata
 from .fragment_mistakes import lane_sources
 from .matrix_mistakes import axis_sources
-from .mistakes import COMMON, RARE, USUAL, Change, Mistake, Step, gathered
+from .mistakes import COMMON, RARE, USUAL, Change, Mistake, mistake_of, taken
 
 
 def metadata_mistakes(record: Instruction, selector: int) -> Iterator[Mistake]:
@@ -31,33 +31,25 @@ def metadata_mistakes(record: Instruction, selector: int) -> Iterator[Mistake]:
 
     for axis, (length, one, many) in enumerate(((record.m, "row", "rows"), (groups, "group", "groups"))):
         for text, source, rank in axis_sources(length, one, many, (8,)):
-            change = of_indices(partial(_taken, source=source, axis=axis - 3))
+            change = of_indices(partial(taken, source=source, axis=axis - 3))
             if (source >= 0).all():  # a nibble of 0 is not metadata
-                yield _mistake("metadata", text.format(f"of {name}"), change, rank)
-    yield _mistake("metadata", f"the two indices in each nibble of {name} were swapped", of_indices(_reversed), COMMON)
+                yield mistake_of("metadata", text.format(f"of {name}"), change, rank)
+    yield mistake_of(
+        "metadata", f"the two indices in each nibble of {name} were swapped", of_indices(lambda x: x[..., ::-1]), COMMON
+    )
     complement = of_indices(lambda x: (3 - x)[..., ::-1])
-    yield _mistake("metadata", f"the indices of {name} were counted from the other end", complement, USUAL)
+    yield mistake_of("metadata", f"the indices of {name} were counted from the other end", complement, USUAL)
     yield from _of_words("metadata", name)
-    for other in selectors(record):
-        if other != selector:
-            yield Mistake(text=f"the sparsity selector was {other}", settings={"selector": other}, rank=COMMON)
-    for other in selectors(record):
-        if other != selector:
-            yield _mistake(
-                "metadata", f"{name} lay where selector {other} reads", _lying(record, selector, other), USUAL
-            )
+    others = [x for x in selectors(record) if x != selector]
+    for other in others:
+        yield Mistake(text=f"the sparsity selector was {other}", settings={"selector": other}, rank=COMMON)
+    for other in others:
+        laid = partial(_laid_for, record=record, selector=selector, other=other)
+        yield mistake_of("metadata", f"{name} lay where selector {other} reads", laid)
 
 
-def _reversed(indices: Array) -> Array:
-    return indices[..., ::-1]
-
-
-def _lying(record: Instruction, selector: int, other: int) -> Change:
-    def changed(words: Array) -> Array:
-        indices = unpack_metadata(words, record, selector=selector)
-        return pack_metadata(indices, record, selector=other)
-
-    return changed
+def _laid_for(words: Array, record: Instruction, selector: int, other: int) -> Array:
+    return pack_metadata(unpack_metadata(words, record, selector=selector), record, selector=other)
 
 
 def scale_mistakes(record: Instruction, operand: Any, ids: Mapping[str, int]) -> Iterator[Mistake]:
@@ -76,16 +68,16 @@ def scale_mistakes(record: Instruction, operand: Any, ids: Mapping[str, int]) ->
     along = (record.scales_per_row, "block", "blocks", -3 - across[3])
     for length, one, many, axis in (across, along):
         for text, source, rank in axis_sources(length, one, many, (8,)):
-            change = of_scales(partial(_taken, source=source, axis=axis))
-            yield _mistake(key, text.format(f"of {name}"), change, rank)
+            change = of_scales(partial(taken, source=source, axis=axis))
+            yield mistake_of(key, text.format(f"of {name}"), change, rank)
     code, step, most = (0x38, 8, 127) if record.stype == "ue4m3" else (127, 1, 255)  # of 1, to twice as much, the last
-    yield _mistake(key, f"{name} were all 1", of_scales(lambda x: np.full_like(x, code)), COMMON)
+    yield mistake_of(key, f"{name} were all 1", of_scales(lambda x: np.full_like(x, code)), COMMON)
     for text, by in (("doubled", step), ("halved", -step)):
-        yield _mistake(key, f"{name} were {text}", of_scales(partial(_moved_by, by=by, most=most)), USUAL)
+        yield mistake_of(key, f"{name} were {text}", of_scales(partial(_moved_by, by=by, most=most)), USUAL)
     for text, lane in _SCALE_LANES:
         for rest in (True, False):
             said = f"the scale of {across[1]} i of {operand} lay in lane {text}" + ("" if rest else ", and 0 elsewhere")
-            yield _mistake(key, said, _laid(lane, rest, record, operand, own), COMMON if rest else USUAL)
+            yield mistake_of(key, said, _laid(lane, rest, record, operand, own), COMMON if rest else USUAL)
     yield from _of_words(key, name)
     for which, legal in (("byte_id", byte_ids(record)), ("thread_id", thread_ids(operand))):
         for other in legal:
@@ -121,23 +113,16 @@ def _laid(lane: Callable[[int], int], rest: bool, record: Instruction, operand: 
     return changed
 
 
-def _taken(x: Array, source: Array, axis: int) -> Array:
-    taken = x.take(source, axis=axis)
-    shape = [1] * x.ndim
-    shape[axis] = -1
-    return np.where((source < 0).reshape(shape), x.dtype.type(0), taken)
-
-
 def _of_words(key: str, name: str) -> Iterator[Mistake]:
     for text, source, rank in lane_sources():
-        yield _mistake(key, text.format(f"of {name}"), gathered(source), rank)
-    yield _mistake(key, f"the halves of the words of {name} were swapped", partial(_turned, by=16), COMMON)
-    yield _mistake(key, f"the bytes of the words of {name} were in reverse order", lambda x: x.byteswap(), USUAL)
+        yield mistake_of(key, text.format(f"of {name}"), source, rank)
+    yield mistake_of(key, f"the halves of the words of {name} were swapped", partial(_turned, by=16), COMMON)
+    yield mistake_of(key, f"the bytes of the words of {name} were in reverse order", lambda x: x.byteswap(), USUAL)
     for turn in (4, 8, 24, 28):
         text = f"the words of {name} were rotated left by {turn} bits"
-        yield _mistake(key, text, partial(_turned, by=turn), RARE)
-    yield _mistake(key, f"the nibbles of the words of {name} were in reverse order", _nibbles_reversed, RARE)
-    yield _mistake(
+        yield mistake_of(key, text, partial(_turned, by=turn), RARE)
+    yield mistake_of(key, f"the nibbles of the words of {name} were in reverse order", _nibbles_reversed, RARE)
+    yield mistake_of(
         key, f"the two bytes in each half of the words of {name} were swapped",
         lambda x: (x & np.uint32(0x00FF00FF)) << np.uint32(8) | x >> np.uint32(8) & np.uint32(0x00FF00FF), USUAL,
     )  # fmt: skip
@@ -154,7 +139,3 @@ def _moved_by(codes: Array, by: int, most: int) -> Array:
 def _nibbles_reversed(words: Array) -> Array:
     low = words.byteswap()
     return (low & np.uint32(0x0F0F0F0F)) << np.uint32(4) | low >> np.uint32(4) & np.uint32(0x0F0F0F0F)
-
-
-def _mistake(key: str, text: str, change: Change, rank: int) -> Mistake:
-    return Mistake(text=text, steps=(Step(operand=key, change=change),), rank=rank)

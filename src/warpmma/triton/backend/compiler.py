@@ -15,7 +15,7 @@ class NoCompiler(BaseBackend):  # type: ignore[misc]
 
     @staticmethod
     def supports_target(target: Any) -> bool:
-        """Say no."""
+        """Return False."""
         return False
 
 

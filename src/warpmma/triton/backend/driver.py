@@ -22,7 +22,7 @@ class EnvironmentDriver(DriverBase):  # type: ignore[misc]
 
     @classmethod
     def is_active(cls) -> bool:
-        """Whether the environment asks for it."""
+        """Return whether the environment asks for it."""
         return bool(os.environ.get("WARPMMA_TRITON"))
 
 
