@@ -211,7 +211,7 @@ class SparseA:
             check(known, False)
         except MetadataError as error:
             raise UnsupportedError(
-                f"{error}. PTX allows descending indices, but for {self.record.a_type} ptxas does not sort them on "
+                f"{error}. PTX allows descending indices; for {self.record.a_type} ptxas does not sort them on "
                 f"{target}, and their effect on the hardware is not known"
             ) from None
 
