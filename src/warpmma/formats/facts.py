@@ -6,20 +6,12 @@ import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from .._arguments import check_choice, is_integer
-from .._lazy import later
+from .._lazy_numpy import _arrays, np, npt
 from .._records import Record, Shown
 from ..errors import OperandError, shown
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    from .. import _arrays
-else:  # only types of arrays need NumPy
-    np, _arrays = later("numpy"), later(".._arrays", __package__)
 
 
 @dataclass(frozen=True)

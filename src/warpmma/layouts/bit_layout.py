@@ -5,23 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from .._arguments import check_choice, is_integer
-from .._lazy import later
+from .._lazy_numpy import Array, _arrays, np
 from .._records import Record
 from .._views import view
 from ..errors import OperandError, shown
 from ..registers import LANES, Packing
 from .place_formulas import written_formulas
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from .. import _arrays
-    from .._arrays import Array
-else:  # only a layout's arrays need NumPy
-    np, _arrays = later("numpy"), later(".._arrays", __package__)
 
 
 @dataclass(frozen=True, kw_only=True)

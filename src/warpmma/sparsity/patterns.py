@@ -6,25 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from .._arguments import is_integer
-from .._lazy import later
+from .._lazy_numpy import Array, UInt8, _arrays, np
 from .._records import Shown
 from ..errors import MetadataError, shown
 from ..isa import TARGETS
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    from .. import _arrays
-    from .._arrays import Array
-
-    UInt8 = npt.NDArray[np.uint8]
-else:  # places of metadata need no NumPy
-    np, _arrays = later("numpy"), later(".._arrays", __package__)
-
 
 _GROUPS = 1 << 15  # of a matrix at a time: their values as float64 stay in cache, and memory is that of the results
 PLACES = 4  # of a group: the values of a 2-bit index

@@ -3,26 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
-from .._lazy import later
+from .._lazy_numpy import Array, UInt8, _arrays, np, npt
 from ..errors import MetadataError
 from ..isa import Instruction, check_target, parse
 from ..layouts import Layout
 from ..registers import LANES
 from .patterns import WHOLE, Codes, Pattern, codes_asked, indices_of
 from .sparse_operand import SparseA, sparse_a
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    from .. import _arrays
-    from .._arrays import Array
-
-    UInt8 = npt.NDArray[np.uint8]
-else:  # places of metadata need no NumPy
-    np, _arrays = later("numpy"), later(".._arrays", __package__)
 
 
 def _asked(instruction: str | Instruction, selector: int = 0) -> SparseA:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cache, cached_property, partial
-from typing import TYPE_CHECKING
 
 from .._arguments import is_integer
-from .._lazy import later
+from .._lazy_numpy import Array, UInt8, _arrays, np, npt
 from ..errors import MetadataError, OperandError, UnsupportedError, shown
 from ..formats import FloatFormat
 from ..isa import TARGETS, Instruction
@@ -34,18 +33,6 @@ from .patterns import (
     pieces,
     said,
 )
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    from .. import _arrays
-    from .._arrays import Array
-
-    UInt8 = npt.NDArray[np.uint8]
-else:  # places of metadata need no NumPy
-    np, _arrays = later("numpy"), later(".._arrays", __package__)
-
 
 _WARPS = 1024  # checked at a time
 
