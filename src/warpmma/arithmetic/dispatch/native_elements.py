@@ -13,13 +13,7 @@ import numpy as np
 
 from ..._arrays import Array
 from ..._records import Shown
-from .native import find_level
-
-try:
-    from ... import _native
-except ImportError:  # installed without a compiler
-    _native = None  # type: ignore[assignment]
-
+from .native import _native, find_level
 
 _MOST = 5  # dimensions, fewer than which the C++ takes
 
@@ -66,16 +60,8 @@ def runs_elements() -> bool:
 def run_elements(form: ElementForm, kind: Any, *x: Array, level: str | None = None) -> tuple[Array]:
     """Compute registers of registers, as `Operation.compute` does.
 
-    Parameters
-    ----------
-    form : ElementForm
-    kind : dtype
-        Of the result's registers. If they hold twice as many elements as the operands', these follow each other: of two
-        operands the first gives the upper element.
-    *x : ndarray
-        Registers, of one shape.
-    level : str, optional
-        Name of a build, for tests; otherwise the fastest.
+    Registers of the result are of the dtype `kind`. If they hold twice as many elements as the operands', these follow
+    each other: of two operands the first gives the upper element. `level` is the name of a build, for tests.
     """
     plan, number = _plan(form), _number(level)
     shape = x[0].shape

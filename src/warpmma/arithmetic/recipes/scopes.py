@@ -121,18 +121,8 @@ Row = TypeVar("Row", bound=Scope)
 class ScopedTable(Generic[Row]):
     """A table of rows in which exactly one row applies to each instruction and place.
 
-    Parameters
-    ----------
-    name : str
-        For messages.
-    rows : iterable of Scope
-    places : callable
-        Maps an instruction to the places where it is legal and a row must apply.
-
-    Raises
-    ------
-    TableError
-        Two rows overlap without being nested, or are in the wrong order.
+    `places` maps an instruction to the places where it is legal and a row must apply. Rows that overlap without being
+    nested, or are in the wrong order, are a `TableError`, whose message begins with `name`.
     """
 
     def __init__(self, name: str, rows: Iterable[Row], places: Callable[[MatrixInstruction], tuple[str, ...]]) -> None:
@@ -163,10 +153,7 @@ class ScopedTable(Generic[Row]):
     def find(self, record: MatrixInstruction, place: str) -> Row | None:
         """Return the row that answers for a legal instruction; None at a place where no answer is due.
 
-        Raises
-        ------
-        TableError
-            An instruction of this kind without a row, or a row that answers for none.
+        An instruction of this kind without a row, and a row without an instruction, are a `TableError`.
         """
         if type(record) not in self._complete:
             self.check_complete(type(record))
