@@ -76,8 +76,8 @@ class _Lent:
 def imported(x: Any, name: str, error: type[WarpmmaError]) -> Any:
     """Return an array if NumPy cannot read the object but DLPack can, and anything else unchanged.
 
-    The array is read-only. `error`, whose message begins with `name`, is raised for an array on another device, one that
-    requires a gradient, and one of a type that NumPy and ml_dtypes lack.
+    The array is read-only. `error`, whose message begins with `name`, is raised for an array on another device, for one
+    that requires a gradient, and for one of a type that NumPy and ml_dtypes lack.
     """
     if isinstance(x, np.ndarray) or not hasattr(type(x), "__dlpack__") or isinstance(x, np.generic):
         return x
