@@ -58,7 +58,7 @@ DELAY = 0.3
 """Seconds after which a bar comes; 0 for at once."""
 
 Watched = bool | Progress | None
-"""What callers give as `progress`."""
+"""The type of an argument `progress`."""
 
 
 class Progressing:

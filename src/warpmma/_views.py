@@ -24,7 +24,7 @@ def view(record: object, kind: str, *arguments: Any, **options: Any) -> str:
 def html(record: object) -> str:
     """Return the HTML of a record for notebooks: its own view as "html", or a table of its fields.
 
-    It never raises: where a view fails, there is the next plainer one, and an escaped `repr` at last.
+    It never raises: if a view fails, the next plainer one is used, the last being an escaped `repr`.
     """
     from html import escape  # only notebooks need it
 

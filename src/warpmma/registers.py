@@ -81,7 +81,7 @@ class Packing(Record):
 
     @cached_property
     def _bytes(self) -> bool:
-        """Whether memory holds a register as its codes, one after the other: whole bytes, the lowest first."""
+        """True if memory holds a register as its codes in whole bytes, one after the other, the lowest first."""
         return sys.byteorder == "little" and self.bits == self.slot and self.slot >= 8
 
     @cached_property

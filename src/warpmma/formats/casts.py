@@ -101,7 +101,7 @@ def _rounded(fmt: FloatFacts, rounding: Rounding, policy: str, values: Float64) 
     negative = np.signbit(values)
     how = on_magnitude(rounding, negative)
     magnitude = to_grid(np.abs(values), fmt.fraction_bits, fmt.emin, how)
-    if not fmt.subnormals:  # exponent field 0 is a normal number, which stands in for everything below it
+    if not fmt.subnormals:  # exponent field 0 is a normal number, which represents everything below it
         magnitude = np.maximum(magnitude - (1 << fmt.fraction_bits), 0)
     top = fmt.max_code >> fmt.padding
     beyond: Array | int = top

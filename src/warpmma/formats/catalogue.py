@@ -42,8 +42,7 @@ class _Arrays(Facts):
         Raises
         ------
         OperandError
-            Another dtype, or values that do not fit: a conversion that can lose bits is the caller's to ask for, with
-            `encode`.
+            Another dtype, or values that do not fit: for a conversion that can lose bits, call `encode`.
         """
         return casts.codes_of(self, array)
 

@@ -137,7 +137,7 @@ class FloatFacts(Facts):
 
     @property
     def has_infinity(self) -> bool:
-        """Whether the format has infinities."""
+        """True if the format has infinities."""
         return self.nan == "ieee"
 
     @property
@@ -266,7 +266,7 @@ def _dtype(fmt: Facts) -> np.dtype[Any]:
 
 def _one_code(fmt: Facts, code: Any) -> int:
     """Return a code as Python's integer, with which NumPy's does not mix."""
-    if type(code) is int and 0 <= code <= fmt.mask:  # as it mostly is
+    if type(code) is int and 0 <= code <= fmt.mask:  # the usual case
         return code
     numpy = sys.modules.get("numpy")  # a NumPy array implies that NumPy is loaded
     if numpy is not None and isinstance(code, numpy.ndarray) and not code.ndim:

@@ -22,8 +22,7 @@ class Cell(Record):
     Attributes
     ----------
     operand : str
-        "A", "B", "C", "D", "metadata", "scale_a", "scale_b" or "address"; empty where a layout was asked, which has
-        no name.
+        "A", "B", "C", "D", "metadata", "scale_a", "scale_b" or "address"; empty for a cell of a plain layout.
     row, column : int
         Of the element; of metadata the row of A and the group, of scales the row (or column) and the block.
     matrix : int
@@ -55,7 +54,7 @@ ORDERS = ("element", "lane")
 
 
 def element_bits(first: int, count: int) -> tuple[str, ...]:
-    """Name so many bits of an index into a fragment."""
+    """Name bits of an index into a fragment."""
     return tuple(f"e{i}" for i in range(first, first + count))
 
 
@@ -80,7 +79,7 @@ class Layout(Record):
     lanes : {32, 128}
         Threads that hold it: a warp's lanes, or a warpgroup's threads.
     repeats : int
-        How many copies of the layout stand side by side: columns and fragments are so many times as long, and later
+        Number of copies of the layout side by side: columns and fragments are that many times as long, and later
         elements of the fragment are further right. More than 1 only in accumulators of a warpgroup.
 
     Raises
@@ -126,12 +125,12 @@ class Layout(Record):
 
     @property
     def _extents(self) -> tuple[int, int, int]:
-        """How many matrices, rows and columns."""
+        """Numbers of matrices, rows and columns."""
         return self.matrices, 1 << len(self.row), self.repeats << len(self.column)
 
     @property
     def matrices(self) -> int:
-        """How many matrices one instruction works on."""
+        """Number of matrices that one instruction works on."""
         return 1 << len(self.matrix)
 
     @cached_property
@@ -170,7 +169,7 @@ class Layout(Record):
 
     @cached_property
     def slots(self) -> tuple[Array, Array]:
-        """Where each element sits: word `register * lanes + lane`, and position in the register, both of `shape`."""
+        """Place of each element: word `register * lanes + lane`, and position in the register, both of `shape`."""
         place = np.empty(self.flat.size, np.intp)
         place[self.flat.ravel()] = np.arange(self.flat.size)
         word, position = np.divmod(place.reshape(self.shape), self.packing.per_register)
@@ -178,7 +177,7 @@ class Layout(Record):
 
     @cached_property
     def order(self) -> Array:
-        """Where each element sits among the codes `[register, lane, position]`, flattened: the inverse of `flat`."""
+        """Index of each element among the codes `[register, lane, position]`, flattened: the inverse of `flat`."""
         word, position = self.slots
         return _arrays.frozen(word * self.packing.per_register + position)
 

@@ -19,7 +19,7 @@ PLACES = 4  # of a group: the values of a 2-bit index
 
 @dataclass(frozen=True, kw_only=True)
 class Pattern(Shown):
-    """What a group of A's logical columns is.
+    """A group of A's logical columns.
 
     `width` is 4 columns for elements in 8 or 16 bits (8-bit containers too), 2 for tf32, 8 for 4-bit ones.
     """
@@ -131,7 +131,7 @@ def codes_asked(legal: Iterable[int]) -> Codes:
 
 
 def outside(nibbles: Array, codes: Codes) -> Array:
-    """Where a nibble is not one of these codes, which make a mask of sixteen bits."""
+    """Return a mask of the nibbles that are not among these codes."""
     mask = np.uint32(sum(1 << code for code in range(16) if code in codes))
     return np.asarray(mask >> nibbles & 1 == 0)
 

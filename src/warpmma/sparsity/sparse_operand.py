@@ -145,7 +145,7 @@ class SparseA:
         self._check_on(target, partial(self.check_words, words, selector))
 
     def positions(self, words: Array, selector: int) -> npt.NDArray[np.intp]:
-        """Logical column of A at which every stored element stands, `[..., m, k/2]`."""
+        """Logical column of A of every stored element, `[..., m, k/2]`."""
         nibbles = self.read(words, selector)
         rows = nibbles + np.arange(0, 16 * nibbles.shape[-1], 16)
         return self._rows.take(rows, axis=0).reshape(*nibbles.shape[:-1], self.record.k // 2)
@@ -259,7 +259,7 @@ class SparseA:
         return matrix.reshape(*batch, shape[0], shape[1] * law.width)
 
     def rows_met(self, nibbles: Array) -> UInt8:
-        """Row of B that every stored element meets in its instruction, `[..., m, k/2]`."""
+        """Row of B by which every stored element is multiplied in its instruction, `[..., m, k/2]`."""
         flat = nibbles.reshape(-1)
         rows = np.empty((flat.size, self.pattern.kept), np.uint8)
         for piece in pieces(flat.size):
@@ -285,7 +285,7 @@ class SparseA:
         return array, lambda piece: fmt.decode(codes[piece])
 
     def _unit(self, array: Array, width: int) -> str:
-        """Whether one matrix of a batch is a warp's, that of one instruction, or larger."""
+        """Name one matrix of a batch: "warp" if one instruction takes all of it, else "matrix"."""
         return "warp" if array.shape[-2:] == (self.record.m, self.groups * width) else "matrix"
 
     def batch_of(self, **shapes: tuple[int, ...]) -> tuple[int, ...]:

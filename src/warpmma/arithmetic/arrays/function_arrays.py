@@ -72,7 +72,7 @@ def _joined(tables: Sequence[Interpolator]) -> FunctionRows:
 
 
 class _Word(NamedTuple):
-    """Where a word of 32 bits has its exponent field and its fraction."""
+    """The exponent field and the fraction of a word of 32 bits."""
 
     bias: int
     fraction_bits: int

@@ -32,7 +32,7 @@ def run_function(function: SpecialFunction, codes: Code, out: Code, level: str |
 
 
 def runs_sequence(row: ApproximateForm) -> bool:
-    """Whether the native engine has a sequence: those of f32 and f64."""
+    """Return whether the native engine has a sequence: it has those of f32 and f64."""
     return row.fmt.bits >= 32
 
 

@@ -147,7 +147,7 @@ class Registers:
 
 def _flat(registers: Array) -> Array:
     """Return registers with a warp's own part contiguous; a broadcast batch stays one."""
-    if registers.flags.c_contiguous and registers.flags.aligned:  # as it mostly is
+    if registers.flags.c_contiguous and registers.flags.aligned:  # the usual case
         return registers
     registers = _whole_strides(registers)
     whole = registers.strides[1:] == (registers.shape[2] * registers.itemsize, registers.itemsize)

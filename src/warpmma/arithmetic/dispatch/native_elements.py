@@ -20,7 +20,7 @@ _MOST = 5  # dimensions, fewer than which the C++ takes
 
 @dataclass(frozen=True, kw_only=True)
 class ElementForm(Shown):
-    """What is computed of each element.
+    """The computation of each element.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class ElementForm(Shown):
 
 
 def runs_elements() -> bool:
-    """Whether the native engine is there and has this: one that was built before the package was updated has not."""
+    """Return whether the native engine is built and has this; one built before an update of the package may lack it."""
     return hasattr(_native, "ElementPlan")
 
 
@@ -81,7 +81,7 @@ def run_elements(form: ElementForm, kind: Any, *x: Array, level: str | None = No
 
 
 def _registers(x: Array, shape: tuple[int, ...]) -> Array:
-    """Return registers that follow each other, or one that stands for all."""
+    """Return contiguous registers, or a single one where all are equal."""
     if x.flags.c_contiguous and x.shape == shape and x.flags.aligned:
         return x if 0 < x.ndim < _MOST else x.reshape(-1)
     if x.size and not any(x.strides):

@@ -87,7 +87,7 @@ def _narrow(row: ApproximateForm, given: list[Array]) -> Array:
 
 
 def _f32(row: ApproximateForm, given: list[Code]) -> Code:
-    """Rules 2 to 5; the ranges of a form share no code, so the order of its scalings is of no account."""
+    """Rules 2 to 5; the ranges of a form share no code, so the order of its scalings does not matter."""
     given, scaled = _scaled(row, given)
     *dividend, x = given
     if row.factor is not None:

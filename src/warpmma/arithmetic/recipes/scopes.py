@@ -5,7 +5,7 @@ Rules
 1. A row has a scope: one group of instructions; the places where it holds, targets or generations; and of the group
    those instructions whose attributes have certain values.
 2. Two rows overlap if they share the group, a place, and a value of every attribute that both mention.
-3. Rows that overlap are nested: the scope of one lies strictly within that of the other, and it stands first. So the
+3. Rows that overlap are nested: the scope of one lies strictly within that of the other, and it comes first. So the
    rows that fit an instruction at a place are nested too, and the first of them, the most specific, answers.
 4. Every legal instruction has an answer at every place that the table knows, and every row is the answer for one.
 
@@ -89,15 +89,15 @@ class Scope(Shown):
         return f"{self.group!r} on {', '.join(self.places)}" + f" where {where}" * bool(where)
 
     def fits(self, instruction: str | MatrixInstruction, place: str) -> bool:
-        """Whether the row speaks of this instruction at this place."""
+        """Return whether the row covers this instruction at this place."""
         return self.group == group(instruction) and self.fits_in_group(instruction, place)
 
     def fits_in_group(self, instruction: object, place: str) -> bool:
-        """Whether the row speaks of this instruction, one of its group, at this place."""
+        """Return whether the row covers this instruction, which is in its group, at this place."""
         return place in self.places and all(getattr(instruction, name) in values for name, values in self.only)
 
     def within(self, other: Scope) -> bool:
-        """Whether the other row speaks of all that this one speaks of."""
+        """Return whether the other row covers all that this one covers."""
         mine = dict(self.only)
         return (
             self.group == other.group
@@ -106,7 +106,7 @@ class Scope(Shown):
         )
 
     def meets(self, other: Scope) -> bool:
-        """Whether both rows may speak of one instruction at one place."""
+        """Return whether both rows may cover one instruction at one place."""
         theirs = dict(other.only)
         return (
             self.group == other.group

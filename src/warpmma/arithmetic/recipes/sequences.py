@@ -53,7 +53,7 @@ class CodeRange:
 
 @dataclass(frozen=True, kw_only=True)
 class OperandScaling:
-    """What happens to operands of a range (rule 3).
+    """The scaling of operands in a range (rule 3).
 
     Attributes
     ----------
@@ -148,7 +148,7 @@ class ApproximateForm(Shown):
 
     @property
     def operands(self) -> int:
-        """How many there are."""
+        """Number of operands."""
         return 1 + self.dividend
 
 
