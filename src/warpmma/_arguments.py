@@ -11,7 +11,7 @@ from .errors import OperandError, WarpmmaError, nearest, shown
 
 
 def is_integer(value: object) -> TypeGuard[int]:
-    """Whether a value is an integer, of Python or NumPy: no bool, and no span of time, which NumPy counts as one."""
+    """Return whether a value is an integer of Python or NumPy; a bool, or a NumPy time span, is not."""
     if isinstance(value, int):
         return not isinstance(value, bool)
     numpy = sys.modules.get("numpy")  # a NumPy integer implies that NumPy is loaded

@@ -13,7 +13,7 @@ from __future__ import annotations
 import ctypes
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -76,22 +76,8 @@ class _Lent:
 def imported(x: Any, name: str, error: type[WarpmmaError]) -> Any:
     """Return an array if NumPy cannot read the object but DLPack can, and anything else unchanged.
 
-    Parameters
-    ----------
-    x : object
-    name : str
-        What it is to errors.
-    error : type of WarpmmaError
-
-    Returns
-    -------
-    object
-        A read-only ndarray of an object that has `__dlpack__` and that NumPy cannot convert; else `x`.
-
-    Raises
-    ------
-    WarpmmaError
-        An array on another device, one that requires a gradient, or of a type that NumPy and ml_dtypes lack.
+    The array is read-only. `error`, whose message begins with `name`, is raised for an array on another device, for one
+    that requires a gradient, and for one of a type that NumPy and ml_dtypes lack.
     """
     if isinstance(x, np.ndarray) or not hasattr(type(x), "__dlpack__") or isinstance(x, np.generic):
         return x
@@ -187,6 +173,7 @@ Array = npt.NDArray[Any]
 MOST_DIMENSIONS = 32
 # Repeated by broadcasting, an array takes no memory. What is made of it does, and machines address at most 2**47 bytes.
 MOST_ELEMENTS = 1 << 47
+_PART = 1 << 14  # elements whose temporaries stay in a cache, which makes arithmetic three times as fast
 
 
 def everywhere(value: Any, shape: tuple[int, ...]) -> Array:
@@ -229,6 +216,20 @@ def broadcast(who: str, arrays: Sequence[Array]) -> tuple[Array, ...]:
     if size > MOST_ELEMENTS:
         raise OperandError(f"{who}: operands of {_listed(arrays)}: no memory holds the results")
     return tuple(arrays) if len(shapes) == 1 else tuple(np.broadcast_arrays(*arrays))
+
+
+def by_parts(compute: Callable[..., Array], *arrays: Array, dtype: Any = None) -> Array:
+    """Apply a function of arrays of one dimension, element by element, to parts whose temporaries stay in a cache.
+
+    The arrays broadcast. The result is of `dtype`, by default that of the first.
+    """
+    given = np.broadcast_arrays(*arrays)
+    flat = [x.reshape(-1) for x in given]
+    result = np.empty(flat[0].shape, flat[0].dtype if dtype is None else dtype)
+    for start in range(0, result.size, _PART):
+        part = slice(start, start + _PART)
+        result[part] = compute(*(x[part] for x in flat))
+    return result.reshape(given[0].shape)
 
 
 def _listed(arrays: Sequence[Array]) -> str:

@@ -8,12 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 def settle(successors: Sequence[Iterable[int]], visit: Callable[[int], bool]) -> None:
     """Visit every block, the last first, and again those that lead to a block whose facts have changed.
 
-    Parameters
-    ----------
-    successors : sequence of iterable of int
-        Of each block.
-    visit : callable
-        Computes what holds before a block from what holds before its successors, and returns whether that changed.
+    `visit` computes the facts before a block from those before its successors, and returns whether they changed.
     """
     predecessors: list[list[int]] = [[] for _ in successors]
     for a, following in enumerate(successors):

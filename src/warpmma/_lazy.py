@@ -17,17 +17,8 @@ from typing import Any
 def on_demand(
     package: str, origins: Mapping[str, Sequence[str]]
 ) -> tuple[Callable[[str], object], Callable[[], list[str]]]:
-    """Make `__getattr__` and `__dir__` of a package.
+    """Make `__getattr__` and `__dir__` of a package from its names, by the module that they come from.
 
-    Parameters
-    ----------
-    package : str
-        Its `__name__`.
-    origins : mapping of str to sequence of str
-        Names by the module that they come from; "." has modules of the package.
-
-    Notes
-    -----
     A module of the package that cannot be imported, because a dependency is missing, is not an attribute:
     so the package can be looked through without it, as `help` does. Any other name then raises the `ImportError`.
     """

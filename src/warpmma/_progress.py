@@ -24,18 +24,9 @@ def for_each(
     run: Callable[[T], object], items: Sequence[T], threads: int | None = None, progress: Watched = None,
     what: str = "pieces",
 ) -> None:  # fmt: skip
-    """Run every piece; on an exception, or an interrupt, those that have not begun are dropped.
+    """Run every piece, on one thread by default; after an exception or an interrupt no further piece begins.
 
-    Parameters
-    ----------
-    run : callable
-    items : sequence
-    threads : int, optional
-        One by default.
-    progress : bool or callable, optional
-        Called as `progress(done, total)`, in the caller's thread; True shows a bar.
-    what : str
-        What the pieces are, for the bar.
+    `progress` is called in the caller's thread; the bar names the pieces by `what`.
     """
     check_threads(threads)
     with Progressing(progress, what) as tell:
@@ -67,24 +58,13 @@ DELAY = 0.3
 """Seconds after which a bar comes; 0 for at once."""
 
 Watched = bool | Progress | None
-"""What callers give as `progress`."""
+"""The type of an argument `progress`."""
 
 
 class Progressing:
-    """Progress of work in several pieces, reported if asked for; a context that removes the bar.
+    """Progress of work in several pieces, reported if requested; a context that removes the bar.
 
-    Parameters
-    ----------
-    progress : bool, callable or None
-    what : str
-        What is done, in a word or two.
-    late : bool
-        Whether a bar waits until the work has taken a while.
-
-    Raises
-    ------
-    OperandError
-        When `progress` is something else.
+    A bar waits until the work has taken a while if `late`. Another kind of `progress` is an `OperandError`.
     """
 
     def __init__(self, progress: Watched, what: str, *, late: bool = True) -> None:

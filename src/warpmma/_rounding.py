@@ -26,27 +26,19 @@ def on_magnitude(rounding: Rounding, negative: Array) -> Literal["rn", "rz"] | A
     return negative if rounding == "rm" else ~negative
 
 
+def leads_outward(rounding: Literal["rn", "rz"] | Array) -> bool | Array:
+    """Return whether a magnitude beyond the largest number becomes infinity, of what `on_magnitude` returns."""
+    return rounding == "rn" if isinstance(rounding, str) else rounding
+
+
 def to_grid(magnitude: Float64, fraction_bits: int, emin: int, rounding: Literal["rn", "rz"] | Array) -> Array:
     """Round non-negative float64 values to a floating-point grid, as an integer code without sign.
 
-    The code is that of a format with `fraction_bits`, least exponent `emin` and no greatest exponent: exponent field
-    above, fraction below, ascending with the value. The caller compares it with its own largest code.
+    The code is that of a format with `fraction_bits`, at most 51, least exponent `emin` and no greatest exponent:
+    exponent field above, fraction below, ascending with the value. The caller compares it with its own largest code;
+    NaN and infinity are given a code above every finite one. A mask as `rounding` is set where a value is rounded away
+    from zero, and the others are rounded toward zero.
 
-    Parameters
-    ----------
-    magnitude : ndarray of float64
-        Non-negative; NaN and infinity are given a code above every finite one.
-    fraction_bits, emin : int
-        At most 51 bits.
-    rounding : {"rn", "rz"} or ndarray of bool
-        To nearest even, toward zero, or away from zero where the mask is set and toward zero elsewhere.
-
-    Returns
-    -------
-    ndarray of int64
-
-    Notes
-    -----
     Exact: scaling by a power of two moves the value to [2**fraction_bits, 2**(fraction_bits + 1)) or below, where
     float64 has bits to spare, and neither overflows nor loses bits; `rint` and `trunc` act on that integer grid.
     No float32 or float16 arithmetic is involved, so a flush-to-zero mode of the machine cannot reach the result.

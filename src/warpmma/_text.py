@@ -19,15 +19,6 @@ def counted(number: int, noun: str, several: str = "") -> str:
 def ranges(numbers: Iterable[int], separator: str = ", ") -> str:
     """Write ascending numbers, runs of them by their ends.
 
-    Parameters
-    ----------
-    numbers : iterable of int
-    separator : str
-
-    Returns
-    -------
-    str
-
     Examples
     --------
     >>> ranges([0, 1, 2, 3, 7, 9, 10])
@@ -43,19 +34,9 @@ def ranges(numbers: Iterable[int], separator: str = ", ") -> str:
 
 
 def table(rows: Iterable[Sequence[str]], left: Collection[int] = ()) -> list[str]:
-    r"""Lay out rows of cells in columns, two blanks apart.
+    r"""Lay out rows of cells, all of one length, as lines of columns, two blanks apart.
 
-    Parameters
-    ----------
-    rows : iterable of sequence of str
-        All of one length; the first may be a heading.
-    left : collection of int
-        Columns that are left-aligned; the others are right-aligned, as numbers are.
-
-    Returns
-    -------
-    list of str
-        A line for each row, without blanks at its end.
+    The columns in `left` are left-aligned, the others right-aligned, as numbers are.
 
     Examples
     --------

@@ -13,20 +13,7 @@ from .errors import UnknownNameError
 
 
 def view(record: object, kind: str, *arguments: Any, **options: Any) -> str:
-    """Return a record as "text", "json", "svg", "html" or "csv".
-
-    Parameters
-    ----------
-    record : object
-    kind : str
-    *arguments, **options
-        Of the function that draws it.
-
-    Raises
-    ------
-    UnknownNameError
-        Nothing draws such a record so.
-    """
+    """Return a record as "text", "json", "svg", "html" or "csv"; `UnknownNameError` if it has no such view."""
     made = import_module(f"{__package__}.show").viewer(type(record), kind)
     if made is None:
         raise UnknownNameError(f"a {type(record).__name__} has no {kind} view")
@@ -37,7 +24,7 @@ def view(record: object, kind: str, *arguments: Any, **options: Any) -> str:
 def html(record: object) -> str:
     """Return the HTML of a record for notebooks: its own view as "html", or a table of its fields.
 
-    It never raises: where a view fails, there is the next plainer one, and an escaped `repr` at last.
+    It never raises: if a view fails, the next plainer one is used, the last being an escaped `repr`.
     """
     from html import escape  # only notebooks need it
 

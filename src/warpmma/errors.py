@@ -171,14 +171,7 @@ _WINDOW = 60  # columns of a line that an error shows on either side of its plac
 def nearest(word: str, known: Iterable[T], least: Any = 0.6, likeness: Callable[[T], Any] | None = None) -> T | None:
     """Return the member of `known` that is most like a word, the first of equals; None if none is like it.
 
-    Parameters
-    ----------
-    word : str
-    known : iterable
-    least : float or what `likeness` returns
-        Likeness that the answer has at least.
-    likeness : callable, optional
-        Of a member; by default that of letters, from 0 to 1.
+    `likeness` is that of letters by default, from 0 to 1; the answer has at least the likeness `least`.
 
     Examples
     --------

@@ -9,25 +9,16 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ._arguments import is_integer
-from ._lazy import later
+from ._lazy_numpy import Array, _arrays, np, npt
 from ._records import Record
 from .errors import RegisterError, shown
 
 __all__ = ["LANES", "Packing"]
 
 LANES = 32
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    from . import _arrays
-    from ._arrays import Array
-else:  # a packing is a record, which needs no NumPy before it packs
-    np, _arrays = later("numpy"), later("._arrays", __package__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +81,7 @@ class Packing(Record):
 
     @cached_property
     def _bytes(self) -> bool:
-        """Whether memory holds a register as its codes, one after the other: whole bytes, the lowest first."""
+        """True if memory holds a register as its codes in whole bytes, one after the other, the lowest first."""
         return sys.byteorder == "little" and self.bits == self.slot and self.slot >= 8
 
     @cached_property

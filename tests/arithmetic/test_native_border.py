@@ -16,7 +16,7 @@ from warpmma.arithmetic.recipes.lowerings import recipe
 from warpmma.isa import Instruction, parse
 
 skip_without("native engine")
-_native: Any = native._native  # type: ignore[attr-defined]
+_native: Any = native._native
 
 DENSE = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 CHAINS = "mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32"

@@ -166,7 +166,7 @@ WORDS = np.zeros(64, np.uint32)
 )
 def test_arrays_that_are_refused(arrays: tuple[Any, ...], parts: tuple[int, int], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        _native.execute_elements(native_elements._plan(ADD), 0, *arrays, *parts)
+        _native.execute_elements(native_elements._plan(ADD), native.find_level().number, *arrays, *parts)
 
 
 def test_a_level_that_there_is_not() -> None:

@@ -14,7 +14,7 @@ from warpmma.errors import OperandError
 from warpmma.isa import parse
 
 pytestmark = pytest.mark.skipif(not native.levels(), reason="warpmma was installed without its native engine")
-_native: Any = native._native  # type: ignore[attr-defined]
+_native: Any = native._native
 
 Array = npt.NDArray[Any]
 SPARSE = "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32"

@@ -17,7 +17,7 @@ from warpmma.arithmetic.dispatch import native
 from warpmma.arithmetic.recipes.sequences import OperandScaling
 
 pytestmark = pytest.mark.skipif(not native.levels(), reason="warpmma was installed without its native engine")
-_native: Any = native._native  # type: ignore[attr-defined]
+_native: Any = native._native
 
 STUB = ast.parse((Path(warpmma.__file__).parent / "_native.pyi").read_text())
 CLASSES = {node.name: node for node in STUB.body if isinstance(node, ast.ClassDef)}

@@ -16,7 +16,7 @@ import warpmma
 from warpmma.arithmetic.dispatch import native
 
 SOURCE = Path(warpmma.__file__).parent
-_native: Any = native._native  # type: ignore[attr-defined]
+_native: Any = native._native
 
 
 def with_row(folder: Path, file: str, after: str, row: str) -> Path:

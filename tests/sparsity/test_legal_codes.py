@@ -55,7 +55,7 @@ def test_both_ways_in_refuse_the_same(through: str) -> None:
     with pytest.raises(UnsupportedError) as unknown:
         run([3, 1], "sm_100")
     assert str(unknown.value).endswith(
-        "legal are 0x4, 0x8, 0x9, 0xc, 0xd, 0xe (as asked). PTX allows descending indices, but for bf16 ptxas does not "
+        "legal are 0x4, 0x8, 0x9, 0xc, 0xd, 0xe (as asked). PTX allows descending indices; for bf16 ptxas does not "
         "sort them on sm_100, and their effect on the hardware is not known"
     )
     for target in ("sm_90", "sm_100"):

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
 from .._arguments import check_choice
-from .._arrays import Array, as_array, frozen
-from .._rounding import Float64, Rounding, check_rounding, on_magnitude, to_grid
+from .._arrays import Array, as_array, by_parts, frozen
+from .._rounding import Float64, Rounding, check_rounding, leads_outward, on_magnitude, to_grid
 from ..errors import OperandError
 from .facts import Facts, FloatFacts, IntegerFacts
-
-# Numbers at a time that are rounded: their temporaries stay in a cache, which makes them three times as fast.
-_PART = 1 << 14
 
 
 def codes_of(fmt: Facts, array: npt.ArrayLike) -> Array:
@@ -95,25 +93,20 @@ def float_codes(
         return values.view(np.uint64)
     if policy == "infinity" and not fmt.has_infinity:
         raise OperandError(f"{fmt.name} has no infinity; overflow can only be 'saturate'")
-    codes = np.empty(values.shape, fmt.code_dtype)
-    of, to = values.reshape(-1), codes.reshape(-1)
-    for start in range(0, of.size, _PART):
-        part = slice(start, start + _PART)
-        to[part] = _rounded(fmt, of[part], rounding, policy)
-    return codes
+    return by_parts(partial(_rounded, fmt, rounding, policy), values, dtype=fmt.code_dtype)
 
 
-def _rounded(fmt: FloatFacts, values: Float64, rounding: Rounding, policy: str) -> Array:
+def _rounded(fmt: FloatFacts, rounding: Rounding, policy: str, values: Float64) -> Array:
     """Codes of some values."""
     negative = np.signbit(values)
-    magnitude = to_grid(np.abs(values), fmt.fraction_bits, fmt.emin, on_magnitude(rounding, negative))
-    if not fmt.subnormals:  # exponent field 0 is a normal number, which stands in for everything below it
+    how = on_magnitude(rounding, negative)
+    magnitude = to_grid(np.abs(values), fmt.fraction_bits, fmt.emin, how)
+    if not fmt.subnormals:  # exponent field 0 is a normal number, which represents everything below it
         magnitude = np.maximum(magnitude - (1 << fmt.fraction_bits), 0)
     top = fmt.max_code >> fmt.padding
     beyond: Array | int = top
     if policy == "infinity":
-        away = {"rn": True, "rz": False, "rm": negative, "rp": ~negative}[rounding]
-        beyond = np.where(np.isinf(values) | away, top + 1, top)
+        beyond = np.where(np.isinf(values) | leads_outward(how), top + 1, top)
     magnitude = np.where(magnitude > top, beyond, magnitude)
     if not fmt.signed:
         magnitude = np.where(negative, 0, magnitude)

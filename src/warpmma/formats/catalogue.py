@@ -12,15 +12,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, overload
 
 from .._arguments import suggestion
 from .._lazy import later
+from .._lazy_numpy import Array, Float64, np, npt
 from ..errors import OperandError, shown
 from .facts import Facts, FloatFacts, IntegerFacts
 
 if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    from .._arrays import Array
-    from .._rounding import Float64, Rounding
+    from .._rounding import Rounding
     from . import casts
 else:
     casts = later(".casts", __package__)
@@ -45,8 +42,7 @@ class _Arrays(Facts):
         Raises
         ------
         OperandError
-            Another dtype, or values that do not fit: a conversion that can lose bits is the caller's to ask for, with
-            `encode`.
+            Another dtype, or values that do not fit: for a conversion that can lose bits, call `encode`.
         """
         return casts.codes_of(self, array)
 

@@ -6,20 +6,12 @@ import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from .._arguments import check_choice, is_integer
-from .._lazy import later
+from .._lazy_numpy import _arrays, np, npt
 from .._records import Record, Shown
 from ..errors import OperandError, shown
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    from .. import _arrays
-else:  # only types of arrays need NumPy
-    np, _arrays = later("numpy"), later(".._arrays", __package__)
 
 
 @dataclass(frozen=True)
@@ -145,7 +137,7 @@ class FloatFacts(Facts):
 
     @property
     def has_infinity(self) -> bool:
-        """Whether the format has infinities."""
+        """True if the format has infinities."""
         return self.nan == "ieee"
 
     @property
@@ -274,7 +266,7 @@ def _dtype(fmt: Facts) -> np.dtype[Any]:
 
 def _one_code(fmt: Facts, code: Any) -> int:
     """Return a code as Python's integer, with which NumPy's does not mix."""
-    if type(code) is int and 0 <= code <= fmt.mask:  # as it mostly is
+    if type(code) is int and 0 <= code <= fmt.mask:  # the usual case
         return code
     numpy = sys.modules.get("numpy")  # a NumPy array implies that NumPy is loaded
     if numpy is not None and isinstance(code, numpy.ndarray) and not code.ndim:

@@ -5,23 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import Any
 
 from .._arguments import check_choice, is_integer
-from .._lazy import later
+from .._lazy_numpy import Array, _arrays, np
 from .._records import Record
 from .._views import view
 from ..errors import OperandError, shown
 from ..registers import LANES, Packing
-from .place_formulas import written_formulas
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from .. import _arrays
-    from .._arrays import Array
-else:  # only a layout's arrays need NumPy
-    np, _arrays = later("numpy"), later(".._arrays", __package__)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,8 +22,7 @@ class Cell(Record):
     Attributes
     ----------
     operand : str
-        "A", "B", "C", "D", "metadata", "scale_a", "scale_b" or "address"; empty where a layout was asked, which has
-        no name.
+        "A", "B", "C", "D", "metadata", "scale_a", "scale_b" or "address"; empty for a cell of a plain layout.
     row, column : int
         Of the element; of metadata the row of A and the group, of scales the row (or column) and the block.
     matrix : int
@@ -64,7 +54,7 @@ ORDERS = ("element", "lane")
 
 
 def element_bits(first: int, count: int) -> tuple[str, ...]:
-    """Name so many bits of an index into a fragment."""
+    """Name bits of an index into a fragment."""
     return tuple(f"e{i}" for i in range(first, first + count))
 
 
@@ -89,7 +79,7 @@ class Layout(Record):
     lanes : {32, 128}
         Threads that hold it: a warp's lanes, or a warpgroup's threads.
     repeats : int
-        How many copies of the layout stand side by side: columns and fragments are so many times as long, and later
+        Number of copies of the layout side by side: columns and fragments are that many times as long, and later
         elements of the fragment are further right. More than 1 only in accumulators of a warpgroup.
 
     Raises
@@ -135,12 +125,12 @@ class Layout(Record):
 
     @property
     def _extents(self) -> tuple[int, int, int]:
-        """How many matrices, rows and columns."""
+        """Numbers of matrices, rows and columns."""
         return self.matrices, 1 << len(self.row), self.repeats << len(self.column)
 
     @property
     def matrices(self) -> int:
-        """How many matrices one instruction works on."""
+        """Number of matrices that one instruction works on."""
         return 1 << len(self.matrix)
 
     @cached_property
@@ -157,17 +147,19 @@ class Layout(Record):
     def places(self) -> tuple[Array, Array, Array]:
         """Matrix, row and column of every place: three arrays `[lane, i]`."""
         lane, i = np.arange(self.lanes)[:, None], np.arange(self.elements)[None, :]
+        found = (np.broadcast_to(x, (self.lanes, self.elements)) for x in self._coordinates(lane, i))
+        matrix, row, column = (_arrays.frozen(x.astype(np.intp)) for x in found)
+        return matrix, row, column
 
-        def coordinate(names: tuple[str, ...]) -> Array:
-            value = np.zeros((self.lanes, self.elements), np.intp)
-            for weight, name in enumerate(names):
-                source = lane if name[0] == "l" else i
-                value |= ((source >> int(name[1:])) & 1) << weight
-            return value
+    def _coordinates(self, lane: Any, i: Any) -> tuple[Any, Any, Any]:
+        """Return matrix, row and column of places, which are integers or arrays."""
 
-        column = coordinate(self.column) + ((i >> self._index_bits) << len(self.column))
-        matrix, row = coordinate(self.matrix), coordinate(self.row)
-        return _arrays.frozen(matrix), _arrays.frozen(row), _arrays.frozen(column)
+        def coordinate(names: tuple[str, ...]) -> Any:
+            bits = ((lane if name[0] == "l" else i) >> int(name[1:]) & 1 for name in names)
+            return sum(bit << weight for weight, bit in enumerate(bits))
+
+        column = coordinate(self.column) + (i >> self._index_bits << len(self.column))
+        return coordinate(self.matrix), coordinate(self.row), column
 
     @cached_property
     def flat(self) -> Array:
@@ -177,7 +169,7 @@ class Layout(Record):
 
     @cached_property
     def slots(self) -> tuple[Array, Array]:
-        """Where each element sits: word `register * lanes + lane`, and position in the register, both of `shape`."""
+        """Place of each element: word `register * lanes + lane`, and position in the register, both of `shape`."""
         place = np.empty(self.flat.size, np.intp)
         place[self.flat.ravel()] = np.arange(self.flat.size)
         word, position = np.divmod(place.reshape(self.shape), self.packing.per_register)
@@ -185,7 +177,7 @@ class Layout(Record):
 
     @cached_property
     def order(self) -> Array:
-        """Where each element sits among the codes `[register, lane, position]`, flattened: the inverse of `flat`."""
+        """Index of each element among the codes `[register, lane, position]`, flattened: the inverse of `flat`."""
         word, position = self.slots
         return _arrays.frozen(word * self.packing.per_register + position)
 
@@ -260,13 +252,7 @@ class Layout(Record):
 
     def _at(self, lane: int, i: int) -> Cell:
         """Return the element of a place."""
-
-        def coordinate(names: tuple[str, ...]) -> int:
-            bits = ((lane if name[0] == "l" else i) >> int(name[1:]) & 1 for name in names)
-            return sum(bit << weight for weight, bit in enumerate(bits))
-
-        column = coordinate(self.column) + (i >> self._index_bits << len(self.column))
-        return self._cell(coordinate(self.matrix), coordinate(self.row), column, lane, i)
+        return self._cell(*self._coordinates(lane, i), lane, i)
 
     def cells(self, by: str = "element") -> Iterator[Cell]:
         """Yield every element, in the order of rows and columns, or "lane" after "lane"; another order is refused.
@@ -352,4 +338,48 @@ class Layout(Record):
         ((col >> 1) & 0x3) + (row & 0x7) * 4 | (col & 0x1) + (row >> 3) * 2 + (col >> 3) * 4
         """
         coordinates = {"matrix": self.matrix, "row": self.row, "col": self.column}
-        return written_formulas(coordinates, self._lane_bits, self._index_bits, self.repeats)
+        further = (self.repeats - 1).bit_length()  # bits of a repeat's number: high ones of the index and of the column
+        sizes = {"groupID": 3, "threadID_in_group": 2, "warpid": 2, "i": self._index_bits + further}
+        repeated = [("i", self._index_bits + x) for x in range(further)]
+        forward = {
+            name: _sum_of_terms([_ptx(bit) for bit in bits] + repeated * (name == "col"), sizes)
+            for name, bits in coordinates.items()
+            if bits
+        }
+        back = {bit: (name, weight) for name, bits in coordinates.items() for weight, bit in enumerate(bits)}
+        lengths = {name: len(bits) for name, bits in coordinates.items()}
+        repeated = [("col", lengths["col"] + x) for x in range(further)]
+        lengths["col"] += further
+        lane = _sum_of_terms([back[bit] for bit in self._lane_bits[:5]], lengths)
+        of_warp = [back[bit] for bit in self._lane_bits[5:]]
+        warp = {"warpid": _sum_of_terms(of_warp, lengths)} if of_warp else {}
+        index = _sum_of_terms([back[bit] for bit in element_bits(0, self._index_bits)] + repeated, lengths)
+        return {**forward, **warp, "laneid": lane, "i": index}
+
+
+def _ptx(bit: str) -> tuple[str, int]:
+    """PTX's name for a place bit, and which bit of it this is."""
+    number = int(bit[1:])
+    if bit[0] == "e":
+        return "i", number
+    if number >= 5:
+        return "warpid", number - 5
+    return ("threadID_in_group", number) if number < 2 else ("groupID", number - 2)
+
+
+def _sum_of_terms(bits: list[tuple[str, int]], sizes: dict[str, int]) -> str:
+    """Write the number whose bits, lowest first, are these bits of named variables of these sizes."""
+    runs: list[tuple[str, int, int, int]] = []  # variable, its first bit, how many, and the weight of the first
+    for weight, (name, bit) in enumerate(bits):
+        last = runs[-1] if runs else None
+        if last and last[0] == name and last[1] + last[2] == bit:
+            runs[-1] = (name, last[1], last[2] + 1, last[3])
+        else:
+            runs.append((name, bit, 1, weight))
+    terms = []
+    for name, first, count, weight in runs:
+        term = f"({name} >> {first})" if first else name
+        if first + count < sizes[name]:
+            term = f"({term} & {(1 << count) - 1:#x})"
+        terms.append(f"{term} * {1 << weight}" if weight else term)
+    return " + ".join(terms) or "0"

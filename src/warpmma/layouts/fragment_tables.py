@@ -54,7 +54,7 @@ class FragmentTable(Record):
     layout : Layout
     by : {"element", "lane"}
     instruction, operand : str
-        Whose it is; empty where a layout was asked, which knows neither.
+        Empty for a plain layout, which knows neither.
     letter : str
         Name of an element in its lane, such as `a` of PTX's `ai`.
     coordinates : (str, str)
@@ -91,7 +91,7 @@ class FragmentTable(Record):
 
     @property
     def title(self) -> str:
-        """What it is a table of."""
+        """The operand and instruction of the layout, as far as they are known."""
         whose = f"{self.operand} of {self.instruction}" if self.instruction else self.operand or "layout"
         return f"{whose} on {self.target}" if self.target else whose
 

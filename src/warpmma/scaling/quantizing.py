@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from .._lazy import later
+from .._lazy_numpy import Array, Float64, _arrays, np, npt
 from .._records import Shown
 from ..errors import OperandError, ScaleError
 from ..formats import floating
@@ -14,18 +13,6 @@ from ..isa import Instruction, parse
 from ..layouts import Operand
 from .rules import as_float32, elements, mx, nvfp4, peaks
 from .words import block_scales, scaled_operand
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    from .. import _arrays
-    from .._arrays import Array
-
-    Float64 = npt.NDArray[np.float64]
-else:  # places of scales need no NumPy
-    np, _arrays = later("numpy"), later(".._arrays", __package__)
-
 
 _F32, _F64, _F16, _BF16, _UE8M0, _UE4M3 = map(floating, ("f32", "f64", "f16", "bf16", "ue8m0", "ue4m3"))
 _ELEMENTS = ("e4m3", "e5m2", "e3m2", "e2m3", "e2m1")

@@ -9,20 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache
 from itertools import product
-from typing import TYPE_CHECKING
 
-from .._lazy import later
+from .._lazy_numpy import Array, Float64, _arrays, np
 from ..formats import FloatFormat, floating
-
-if TYPE_CHECKING:
-    import numpy as np
-
-    from .. import _arrays
-    from .._arrays import Array
-    from .._rounding import Float64
-else:  # places of scales need no NumPy
-    np, _arrays = later("numpy"), later(".._arrays", __package__)
-
 
 _F32, _BF16, _UE8M0, _UE4M3 = map(floating, ("f32", "bf16", "ue8m0", "ue4m3"))
 _PART = 1 << 15  # numbers at a time

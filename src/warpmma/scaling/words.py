@@ -4,25 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import TYPE_CHECKING
 
 from .._arguments import is_integer, members
-from .._lazy import later
+from .._lazy_numpy import Array, _arrays, np, npt
 from ..errors import OperandError, ScaleError, shown
 from ..formats import FORMATS, Format
 from ..isa import Instruction, instructions, parse
 from ..layouts import Layout, Operand
 from ..registers import LANES, Packing
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    from .. import _arrays
-    from .._arrays import Array
-else:  # places of scales need no NumPy
-    np, _arrays = later("numpy"), later(".._arrays", __package__)
-
 
 _TYPED: dict[str, Format] = {"ue8m0": FORMATS["ue8m0"], "ue4m3": FORMATS["e4m3"]}
 """Formats whose dtype matrices of scales have."""

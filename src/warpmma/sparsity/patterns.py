@@ -6,25 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from .._arguments import is_integer
-from .._lazy import later
+from .._lazy_numpy import Array, UInt8, _arrays, np
 from .._records import Shown
 from ..errors import MetadataError, shown
 from ..isa import TARGETS
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    from .. import _arrays
-    from .._arrays import Array
-
-    UInt8 = npt.NDArray[np.uint8]
-else:  # places of metadata need no NumPy
-    np, _arrays = later("numpy"), later(".._arrays", __package__)
-
 
 _GROUPS = 1 << 15  # of a matrix at a time: their values as float64 stay in cache, and memory is that of the results
 PLACES = 4  # of a group: the values of a 2-bit index
@@ -32,7 +19,7 @@ PLACES = 4  # of a group: the values of a 2-bit index
 
 @dataclass(frozen=True, kw_only=True)
 class Pattern(Shown):
-    """What a group of A's logical columns is.
+    """A group of A's logical columns.
 
     `width` is 4 columns for elements in 8 or 16 bits (8-bit containers too), 2 for tf32, 8 for 4-bit ones.
     """
@@ -144,7 +131,7 @@ def codes_asked(legal: Iterable[int]) -> Codes:
 
 
 def outside(nibbles: Array, codes: Codes) -> Array:
-    """Where a nibble is not one of these codes, which make a mask of sixteen bits."""
+    """Return a mask of the nibbles that are not among these codes."""
     mask = np.uint32(sum(1 << code for code in range(16) if code in codes))
     return np.asarray(mask >> nibbles & 1 == 0)
 

@@ -3,26 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
 
-from .._lazy import later
+from .._lazy_numpy import Array, UInt8, _arrays, np, npt
 from ..errors import MetadataError
 from ..isa import Instruction, check_target, parse
 from ..layouts import Layout
 from ..registers import LANES
 from .patterns import WHOLE, Codes, Pattern, codes_asked, indices_of
 from .sparse_operand import SparseA, sparse_a
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    from .. import _arrays
-    from .._arrays import Array
-
-    UInt8 = npt.NDArray[np.uint8]
-else:  # places of metadata need no NumPy
-    np, _arrays = later("numpy"), later(".._arrays", __package__)
 
 
 def _asked(instruction: str | Instruction, selector: int = 0) -> SparseA:
@@ -159,7 +147,7 @@ def check_metadata(
 
 
 def positions(words: npt.ArrayLike, instruction: str | Instruction, *, selector: int = 0) -> npt.NDArray[np.intp]:
-    """Logical column of A at which every stored element stands, intp `[..., m, k/2]`.
+    """Logical column of A of every stored element, intp `[..., m, k/2]`.
 
     All sixteen nibbles act, as measured: equal indices put two elements, or pairs, at one place. Only tf32
     nibbles other than 0x4 and 0xE, which mix halves of elements (see `halves`), are a `MetadataError`.
@@ -178,7 +166,7 @@ def positions(words: npt.ArrayLike, instruction: str | Instruction, *, selector:
 
 
 def halves(words: npt.ArrayLike, instruction: str | Instruction, *, selector: int = 0) -> UInt8:
-    """Which half of a tf32 group becomes the low and which the high half of its stored element.
+    """Halves of a tf32 group that become the low and the high half of its stored element.
 
     uint8 `[..., m, groups, 2]`: 0 and 1 are the low and high half of element 0, 2 and 3 of element 1.
     """
@@ -198,7 +186,7 @@ def compress(matrix: npt.ArrayLike, instruction: str | Instruction) -> tuple[Arr
     Returns
     -------
     stored : ndarray
-        `[..., m, k/2]`, of the dtype that came, bits preserved.
+        `[..., m, k/2]`, of the dtype of the matrix, bits preserved.
     indices : ndarray of uint8
         `[..., m, groups, 2]`, ascending. Where nonzeros are too few, the lowest free places are stored. Zeros
         are +0, -0, and tf32 codes with bits in their padding only.
@@ -227,7 +215,7 @@ def prune(matrix: npt.ArrayLike, instruction: str | Instruction) -> Array:
 
     Of each group the largest magnitudes stay, and of equals the one at the lower index: two of four, or one
     of two for tf32. 4-bit types keep two pairs of four, ranked by the sum of a pair's two magnitudes. NaN is
-    larger than infinity. What goes is +0 in the result, which has the dtype that came; zeros stay, -0 too.
+    larger than infinity. Removed elements become +0; zeros stay, -0 too. The dtype stays.
 
     Examples
     --------
@@ -273,7 +261,7 @@ def check_indices(
 
 
 def rows_met(indices: npt.ArrayLike, instruction: str | Instruction) -> UInt8:
-    """Row of B that every stored element meets in its instruction: uint8 `[..., m, k/2]`.
+    """Row of B by which every stored element is multiplied in its instruction: uint8 `[..., m, k/2]`.
 
     It is the column at which `expand` puts the element, counted from the beginning of its instruction's k. Indices
     that name no element of tf32 are a `MetadataError`; others need not be legal.

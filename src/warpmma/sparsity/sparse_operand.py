@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cache, cached_property, partial
-from typing import TYPE_CHECKING
 
 from .._arguments import is_integer
-from .._lazy import later
+from .._lazy_numpy import Array, UInt8, _arrays, np, npt
 from ..errors import MetadataError, OperandError, UnsupportedError, shown
 from ..formats import FloatFormat
 from ..isa import TARGETS, Instruction
@@ -34,18 +33,6 @@ from .patterns import (
     pieces,
     said,
 )
-
-if TYPE_CHECKING:
-    import numpy as np
-    import numpy.typing as npt
-
-    from .. import _arrays
-    from .._arrays import Array
-
-    UInt8 = npt.NDArray[np.uint8]
-else:  # places of metadata need no NumPy
-    np, _arrays = later("numpy"), later(".._arrays", __package__)
-
 
 _WARPS = 1024  # checked at a time
 
@@ -158,7 +145,7 @@ class SparseA:
         self._check_on(target, partial(self.check_words, words, selector))
 
     def positions(self, words: Array, selector: int) -> npt.NDArray[np.intp]:
-        """Logical column of A at which every stored element stands, `[..., m, k/2]`."""
+        """Logical column of A of every stored element, `[..., m, k/2]`."""
         nibbles = self.read(words, selector)
         rows = nibbles + np.arange(0, 16 * nibbles.shape[-1], 16)
         return self._rows.take(rows, axis=0).reshape(*nibbles.shape[:-1], self.record.k // 2)
@@ -211,7 +198,7 @@ class SparseA:
             check(known, False)
         except MetadataError as error:
             raise UnsupportedError(
-                f"{error}. PTX allows descending indices, but for {self.record.a_type} ptxas does not sort them on "
+                f"{error}. PTX allows descending indices; for {self.record.a_type} ptxas does not sort them on "
                 f"{target}, and their effect on the hardware is not known"
             ) from None
 
@@ -272,7 +259,7 @@ class SparseA:
         return matrix.reshape(*batch, shape[0], shape[1] * law.width)
 
     def rows_met(self, nibbles: Array) -> UInt8:
-        """Row of B that every stored element meets in its instruction, `[..., m, k/2]`."""
+        """Row of B by which every stored element is multiplied in its instruction, `[..., m, k/2]`."""
         flat = nibbles.reshape(-1)
         rows = np.empty((flat.size, self.pattern.kept), np.uint8)
         for piece in pieces(flat.size):
@@ -298,7 +285,7 @@ class SparseA:
         return array, lambda piece: fmt.decode(codes[piece])
 
     def _unit(self, array: Array, width: int) -> str:
-        """Whether one matrix of a batch is a warp's, that of one instruction, or larger."""
+        """Name one matrix of a batch: "warp" if one instruction takes all of it, else "matrix"."""
         return "warp" if array.shape[-2:] == (self.record.m, self.groups * width) else "matrix"
 
     def batch_of(self, **shapes: tuple[int, ...]) -> tuple[int, ...]:

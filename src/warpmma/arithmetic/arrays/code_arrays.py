@@ -69,7 +69,7 @@ def _check_codes(what: str, recipe: Recipe, given: Given, dimensions: Sequence[i
 
 
 def _check_choices(what: str, chosen: Array, rows: int) -> None:
-    """Raise `OperandError` unless every stored element meets one of so many rows of B."""
+    """Raise `OperandError` unless every stored element is multiplied by one of `rows` rows of B."""
     if chosen.size and not 0 <= int(chosen.min()) <= int(chosen.max()) < rows:
         beyond = chosen.max() if chosen.max() >= rows else chosen.min()
         raise OperandError(f"{what}: chosen is below {rows}, the rows of one instruction; got {beyond}")

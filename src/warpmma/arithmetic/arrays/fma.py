@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from ..._arrays import Array
-from ..._rounding import Float64, Rounding
+from ..._rounding import Float64, Rounding, on_magnitude
 from ...formats import FORMATS, floating
+from ..exact import normalised, rounded_from_odd
 from ..recipes import FloatChains, FmaChain, Recipe, steps
 from .fused import ieee_add
 
@@ -24,12 +25,11 @@ Int = npt.NDArray[np.int64]
 
 _U = np.uint64
 _F32, _F64 = floating("f32"), floating("f64")
-_BITS, _BIAS = _F64.fraction_bits, _F64.bias
+_BITS = _F64.fraction_bits
 _SIGN, _INFINITY = _U(_F64.sign_bit), _U(cast(int, _F64.inf_code))
-_HIDDEN, _QUIET, _FRACTION = _U(1 << _BITS), _U(1 << (_BITS - 1)), _U((1 << _BITS) - 1)
+_QUIET = _U(1 << (_BITS - 1))
 _MADE_NAN = _SIGN | _INFINITY | _QUIET
 _LOW_32 = _U((1 << 32) - 1)
-_DROPPED = 64 - (_BITS + 1)  # of the frame's upper half, when the significand is kept of it
 
 
 def f32_chains(recipe: Recipe, a: Array, b: Array, c: Array) -> Array:
@@ -70,19 +70,9 @@ def fma32(a: Array, b: Array, c: Array, rounding: Rounding) -> Array:
 def sum_to_odd(product: Float64, addend: Float64) -> Float64:
     """Add in float64, rounding to odd: what may be rounded once more as if it were the exact sum.
 
-    Parameters
-    ----------
-    product, addend : ndarray of float64
-        The product of two values of at most 24 bits, which is exact in float64; a value of at most 24 bits. All are
-        from f32's range.
+    The product is of two values of at most 24 bits, which is exact in float64; the addend has at most 24 bits. All are
+    from f32's range. A sum that is exactly zero has the sign that rounding to nearest gives it.
 
-    Returns
-    -------
-    ndarray of float64
-        A sum that is exactly zero has the sign that to-nearest gives it.
-
-    Notes
-    -----
     The sum s to nearest has an error e that the two-sum finds exactly: no addend is 2^257 or above or has a bit below
     2^-298, so nothing overflows and nothing is subnormal. Where e is not 0, s is moved to its neighbour toward e if
     its last bit is even. That is rounding to odd, to 53 >= 24 + 2 bits, and rounding it once more, in any direction and
@@ -99,18 +89,7 @@ def sum_to_odd(product: Float64, addend: Float64) -> Float64:
 
 
 def fma64(a: Array, b: Array, c: Array, rounding: Rounding) -> Array:
-    """Fused multiply-add of f64 codes, with the hardware's choice among NaN operands.
-
-    Parameters
-    ----------
-    a, b, c : ndarray of uint64
-        Codes of factors and addend; they broadcast.
-    rounding : {"rn", "rz", "rm", "rp"}
-
-    Returns
-    -------
-    ndarray of uint64
-    """
+    """Fused multiply-add of f64 codes, which broadcast, with the hardware's choice among NaN operands."""
     a, b, c = np.broadcast_arrays(a, b, c)
     product_sign, c_sign = (a ^ b) & _SIGN, c & _SIGN
     result = _finite(_product(a, b), _parts(c), product_sign, c_sign, rounding)
@@ -138,13 +117,10 @@ class _Wide(NamedTuple):
 
 
 def _unpacked(x: UInt) -> tuple[UInt, Int]:
-    """Significand with its leading bit at bit 52 (subnormals too), and the weight of its last bit."""
-    field = (x & ~_SIGN) >> _U(_BITS)
-    significand = (x & _FRACTION) | np.where(field > 0, _HIDDEN, _U(0))
-    lead = _leading_zeros(significand) - _DROPPED
-    lead = np.where(significand == 0, 0, lead)
-    exponent = np.maximum(field.astype(np.int64), 1) - (_BIAS + _BITS) - lead
-    return significand << lead.astype(np.uint64), exponent
+    """Significand with its leading bit at bit 52 (subnormals too), 0 of zero; and the weight of its last bit."""
+    size = x & ~_SIGN
+    significand, exponent = normalised(_F64, size)
+    return np.where(size == 0, _U(0), significand), exponent - _BITS
 
 
 def _product(a: UInt, b: UInt) -> _Wide:
@@ -167,7 +143,7 @@ def _parts(c: UInt) -> _Wide:
     return _Wide(significand << _U(8), np.zeros_like(significand), exponent - 72)
 
 
-def _finite(p: _Wide, c: _Wide, p_sign: UInt, c_sign: UInt, rounding: str) -> UInt:
+def _finite(p: _Wide, c: _Wide, p_sign: UInt, c_sign: UInt, rounding: Rounding) -> UInt:
     """Sum of two finite numbers, rounded."""
     # A zero takes the other's exponent, so that nothing moves on its account.
     p_zero, c_zero = (p.high | p.low) == 0, c.high == 0
@@ -194,31 +170,13 @@ def _finite(p: _Wide, c: _Wide, p_sign: UInt, c_sign: UInt, rounding: str) -> UI
     return np.where(zero, exact_zero, _round(sign, high, low, exponent, rounding))
 
 
-def _round(sign: UInt, high: UInt, low: UInt, exponent: Int, rounding: str) -> UInt:
-    """Normalise a 128-bit magnitude and round it to f64."""
+def _round(sign: UInt, high: UInt, low: UInt, exponent: Int, rounding: Rounding) -> UInt:
+    """Normalise a 128-bit magnitude and round it to f64: its upper 55 bits, the last of them sticky."""
     lead = np.where(high == 0, 64 + _leading_zeros(low), _leading_zeros(high))
     high, low = _shift_up(high, low, lead)
-    exponent = exponent - lead
-    # The leading bit is at 127 with weight 2^(exponent + 127). The result keeps 53 bits, fewer if it is subnormal: then
-    # its last bit has weight 2^-1074.
-    field = exponent + 127 + _BIAS
-    high, low = _shift_down(high, low, np.maximum(1 - field, 0))
-    field = np.maximum(field, 1)
-    kept = high >> _U(_DROPPED)
-    rest = ((high & _U((1 << _DROPPED) - 1)) << _U(1)) | (low != 0)  # the last bit is sticky
-    half = _U(1 << _DROPPED)
-    away = {
-        "rn": (rest > half) | ((rest == half) & ((kept & _U(1)) == 1)),
-        "rz": np.zeros_like(rest, bool),
-        "rm": (rest != 0) & (sign != 0),
-        "rp": (rest != 0) & (sign == 0),
-    }[rounding]
-    magnitude = ((field - 1).astype(np.uint64) << _U(_BITS)) + kept + away
-    outward = {"rn": True, "rz": False, "rm": sign != 0, "rp": sign == 0}[rounding]
-    overflow = np.where(outward, _INFINITY, _INFINITY - _U(1))
-    # Beyond the range the exponent field has grown past its 11 bits, to 3071 at most: below 2^64, and the comparison
-    # is of unsigned numbers.
-    return sign | np.where(magnitude >= _INFINITY, overflow, magnitude)
+    odd = (high >> _U(9)) | ((high & _U(0x1FF) | low) != 0)
+    # The leading bit is at 127 with weight 2^(exponent + 127).
+    return sign | rounded_from_odd(_F64, odd, exponent - lead + 127, on_magnitude(rounding, sign != 0))
 
 
 def _leading_zeros(x: UInt) -> Int:

@@ -7,14 +7,14 @@ of 2^-41; truncation (rule 3).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from ..._arrays import Array, frozen
+from ..._arrays import Array, by_parts, frozen
 from ..exact import LG2_POINT, SPECIAL_FUNCTIONS, TANH_FIELDS, Interpolator, Law, SpecialFunction, interpolators
 
 Int = npt.NDArray[np.int64]
@@ -23,7 +23,6 @@ Code = npt.NDArray[np.uint32]
 POINT = 41
 """V is in units of 2 to the minus this: below 2^42, so an int64 holds every sum of rule 2, and a float64 V."""
 
-_CHUNK = 1 << 14  # elements whose intermediate arrays stay in a cache
 _U = np.uint32
 _NAN, _ONE, _SIGN = _U(0x7FFFFFFF), _U(0x3F800000), _U(0x80000000)
 _FRACTION = (1 << 23) - 1
@@ -73,7 +72,7 @@ def _joined(tables: Sequence[Interpolator]) -> FunctionRows:
 
 
 class _Word(NamedTuple):
-    """Where a word of 32 bits has its exponent field and its fraction."""
+    """The exponent field and the fraction of a word of 32 bits."""
 
     bias: int
     fraction_bits: int
@@ -104,24 +103,8 @@ _F32, _UPPER = _Word(127, 23), _Word(1023, 20)
 
 
 def function_on_arrays(function: SpecialFunction, codes: Array) -> Array:
-    """Compute a function of f32, or of upper words of f64, element by element.
-
-    Parameters
-    ----------
-    function : SpecialFunction
-    codes : ndarray of uint32
-
-    Returns
-    -------
-    ndarray of uint32
-    """
-    given = np.ascontiguousarray(codes).reshape(-1)
-    result = np.empty_like(given)
-    word = _UPPER if function.fmt == "f64" else _F32
-    for start in range(0, len(given), _CHUNK):
-        part = slice(start, start + _CHUNK)
-        result[part] = _computed(function.law, word, given[part])
-    return result.reshape(codes.shape)
+    """Compute a function of f32, or of upper words of f64, of uint32 codes, element by element."""
+    return by_parts(partial(_computed, function.law, _UPPER if function.fmt == "f64" else _F32), codes)
 
 
 def _computed(law: Law, word: _Word, codes: Code) -> Code:

@@ -48,16 +48,9 @@ def take_rows(b: Array, chosen: Array | None) -> Array:
 class Pairs:
     """Rows of A and of B that are multiplied in one step, under several aspects (values, exponents).
 
-    Parameters
-    ----------
-    k : int
-        How many rows.
-    part : slice or list of int
-        Which rows of A; of B too, unless they are chosen.
-    a, b : tuple of ndarray
-        `[k, ...]`, one array for each aspect; what follows k broadcasts.
-    chosen : ndarray of intp, optional
-        Which row of B each row of A meets, `[k of a, ..., 1]`; see `take_rows`.
+    `part` says which of A's rows these `k` are; of B's too, unless `chosen` says which row of B each row of A is
+    multiplied by, `[k of a, ..., 1]` (see `take_rows`). `a` and `b` have an array `[k, ...]` for each aspect; what
+    follows k broadcasts.
     """
 
     def __init__(
@@ -89,26 +82,7 @@ def fused_dot_add(
     recipe: Recipe, a: Array, b: Array, c: Array, chosen: Array | None = None,
     scale_a: Array | None = None, scale_b: Array | None = None,
 ) -> Array:  # fmt: skip
-    """Compute D for arrays of dot products.
-
-    Parameters
-    ----------
-    recipe : Recipe
-        With a `FusedDotAdd`.
-    a, b : ndarray of unsigned int
-        Codes, `[k, ...]`; what follows k broadcasts with each other and with `c`.
-    c : ndarray of unsigned int
-        Codes.
-    chosen : ndarray of intp, optional
-        Which row of `b` each row of `a` meets, `[k of a, ..., 1]`; the dimensions between broadcast likewise.
-    scale_a, scale_b : ndarray of unsigned int, optional
-        Codes of block scales, `[S, ...]`, for as many equal parts of k.
-
-    Returns
-    -------
-    ndarray of unsigned int
-        Codes of D.
-    """
+    """Compute D for arrays of dot products, as `dispatch.compute` does; `chosen` is intp, `[k of a, ..., 1]`."""
     unit = cast(FusedDotAdd, recipe.unit)
     d = floating(recipe.d)
     a_values, a_exponents = _operand(recipe, recipe.a, a, scale_a)

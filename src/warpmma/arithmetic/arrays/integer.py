@@ -14,24 +14,8 @@ from .fused import Pairs
 
 
 def integer_sum(recipe: Recipe, a: Array, b: Array, c: Array, chosen: Array | None = None) -> Array:
-    """Compute D for arrays of dot products.
+    """Compute D for arrays of dot products; parameters and result as for `fused_dot_add`, with an `IntegerSum`.
 
-    Parameters
-    ----------
-    recipe : Recipe
-        With an `IntegerSum`.
-    a, b, c : ndarray of unsigned int
-        Codes; as for `fused_dot_add`.
-    chosen : ndarray of intp, optional
-        As for `fused_dot_add`.
-
-    Returns
-    -------
-    ndarray of unsigned int
-        Codes of D.
-
-    Notes
-    -----
     A product of 8-bit integers is below 2^16 in magnitude: int32 holds the sum of 2^15 of them, more than any
     instruction has, and int64 a longer one, and the sum and C.
     """
@@ -47,21 +31,9 @@ def integer_sum(recipe: Recipe, a: Array, b: Array, c: Array, chosen: Array | No
 
 
 def popcount(recipe: Recipe, a: Array, b: Array, c: Array) -> Array:
-    """Compute D for arrays of bit vectors.
+    """Compute D for arrays of bit vectors; parameters and result as for `fused_dot_add`, with a `Popcount`.
 
-    Parameters
-    ----------
-    recipe : Recipe
-        With a `Popcount`.
-    a, b : ndarray of unsigned int
-        `[k, ...]` single bits, or words of as many bits as you like: the count is the same.
-    c : ndarray of unsigned int
-        Codes.
-
-    Returns
-    -------
-    ndarray of unsigned int
-        Codes of D.
+    The k values are single bits, or words of any number of bits: the count is the same.
     """
     d = integer(recipe.d)
     combine = {"xor": np.bitwise_xor, "and": np.bitwise_and}[cast(Popcount, recipe.unit).operation]

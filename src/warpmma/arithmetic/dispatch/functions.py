@@ -15,64 +15,37 @@ from ...errors import OperandError
 from ...formats import floating
 from ..arrays import function_on_arrays, function_rows
 from ..exact import SPECIAL_FUNCTIONS, SpecialFunction, find_function
-from ..recipes import ApproximateForm, CodeRange, FusedStep, KeptBits, OperandScaling
+from ..recipes import ApproximateForm, CodeRange, FusedStep
 from .engine import Engine, resolve
-from .native import find_level
-
-try:
-    from ... import _native
-except ImportError:  # installed without a compiler
-    _native = None  # type: ignore[assignment]
+from .native import _native, find_level
 
 Code = npt.NDArray[np.uint32]
 Codes = npt.NDArray[np.uint32] | npt.NDArray[np.uint64]
 
 
 def run_function(function: SpecialFunction, codes: Code, out: Code, level: str | None = None) -> None:
-    """Compute a function of f32 or of upper words of f64, element by element.
+    """Compute a function of f32 or of upper words of f64, into `out`: arrays of one dimension, contiguous and aligned.
 
-    Parameters
-    ----------
-    function : SpecialFunction
-    codes, out : ndarray of uint32
-        Of one dimension, contiguous and aligned; `out` is written.
-    level : str, optional
-        Name of a build, for tests; otherwise the fastest.
+    `level` is the name of a build, for tests; the fastest by default.
     """
     _native.execute_function(_plan(function), find_level(level).number, codes, None, out)
 
 
 def runs_sequence(row: ApproximateForm) -> bool:
-    """Whether the native engine has a sequence: those of f32 and f64."""
+    """Return whether the native engine has a sequence: it has those of f32 and f64."""
     return row.fmt.bits >= 32
 
 
 def run_sequence(row: ApproximateForm, codes: list[Codes], out: Codes, level: str | None = None) -> None:
-    """Compute a sequence that `runs_sequence`, element by element.
-
-    Parameters
-    ----------
-    row : ApproximateForm
-    codes : list of ndarray of uint32 or uint64
-        Of a division the dividend first.
-    out : ndarray
-    level : str, optional
-        As for `run_function`.
-    """
+    """Compute a sequence that `runs_sequence`, into `out` as `run_function`; of a division the dividend comes first."""
     *dividend, operand = codes
-    _native.execute_function(
-        _sequence_plan(row), find_level(level).number, operand, dividend[0] if dividend else None, out
-    )
+    _native.execute_function(_plan(row), find_level(level).number, operand, dividend[0] if dividend else None, out)
 
 
 @cache
-def _plan(function: SpecialFunction) -> Any:
-    return _native.FunctionPlan(_parameters(function))
-
-
-@cache
-def _sequence_plan(row: ApproximateForm) -> Any:
-    return _native.FunctionPlan(_sequence_parameters(row))
+def _plan(computed: SpecialFunction | ApproximateForm) -> Any:
+    given = _parameters(computed) if isinstance(computed, SpecialFunction) else _sequence_parameters(computed)
+    return _native.FunctionPlan(given)
 
 
 def _parameters(function: SpecialFunction) -> Any:
@@ -86,10 +59,13 @@ def _parameters(function: SpecialFunction) -> Any:
 def _sequence_parameters(row: ApproximateForm) -> Any:
     given = _parameters(SPECIAL_FUNCTIONS[row.function])
     given.factor = 0 if row.factor is None else float(row.fmt.decode(row.factor))
-    given.scalings = [_scaling(scaling) for scaling in row.scalings]
+    given.scalings = [
+        _ranged(_native.Scaling(), x.where, before=x.before, after=_native.After[x.after], number=x.number)
+        for x in row.scalings
+    ]
     given.dividend, given.ftz, given.wide = row.dividend, row.ftz, row.fmt.bits == 64
     given.numbers, given.steps = _refinement(row.refinement)
-    given.special = [_kept(special) for special in row.special]
+    given.special = [_ranged(_native.Kept(), x.where, keep=x.keep, put=x.put) for x in row.special]
     return given
 
 
@@ -109,20 +85,10 @@ def _refinement(steps: tuple[FusedStep, ...]) -> tuple[list[float], list[Any]]:
     return numbers, found
 
 
-def _scaling(scaling: OperandScaling) -> Any:
-    given = _ranged(_native.Scaling(), scaling.where)
-    given.before, given.after, given.number = scaling.before, _native.After[scaling.after], scaling.number
-    return given
-
-
-def _kept(special: KeptBits) -> Any:
-    given = _ranged(_native.Kept(), special.where)
-    given.keep, given.put = special.keep, special.put
-    return given
-
-
-def _ranged(given: Any, where: CodeRange) -> Any:
-    given.mask, given.first, given.last = where.mask, where.first, where.last
+def _ranged(given: Any, where: CodeRange, **fields: Any) -> Any:
+    """Fill a record of the C++ with a range of codes and with fields."""
+    for name, value in {**vars(where), **fields}.items():
+        setattr(given, name, value)
     return given
 
 
@@ -183,20 +149,10 @@ def check_codes(who: str, dtype: np.dtype[Any], codes: Sequence[Array]) -> tuple
 
 
 def in_parts(compute: Callable[..., None], codes: Sequence[Array], threads: int | None) -> Array:
-    """Compute an array of codes part by part, on one thread or several.
+    """Compute an array of codes part by part, on one thread or several, from arrays of one shape and dtype.
 
-    Parameters
-    ----------
-    compute : callable
-        Is given a part of each of `codes` and of the result, which it writes: of one dimension, contiguous and aligned.
-    codes : sequence of ndarray
-        Of one shape and dtype.
-    threads : int or None
-
-    Returns
-    -------
-    ndarray
-        Of that shape and dtype.
+    `compute` is given a part of each of `codes` and of the result, which it writes: of one dimension, contiguous and
+    aligned.
     """
     flat = [np.require(x, requirements=["C_CONTIGUOUS", "ALIGNED"]).reshape(-1) for x in codes]
     result = np.empty_like(flat[0])

@@ -21,7 +21,7 @@ from ..arrays import nominal_exponents
 from ..recipes import FloatChains, FmaChain, FusedDotAdd, GroupedDotAdd, IntegerSum, Popcount, Recipe, steps
 
 try:
-    from ... import _native
+    from ... import _native as _native  # for the modules beside this one too
 except ImportError:  # installed without a compiler
     _native = None  # type: ignore[assignment]
 
@@ -30,13 +30,7 @@ Ends = Sequence[tuple[int, bool]]
 
 @dataclass(frozen=True)
 class Level:
-    """A build of the engine: for an instruction set, with tiles of so many lanes and rows.
-
-    Attributes
-    ----------
-    name : str
-    number, width, rows : int
-    """
+    """A build of the engine for an instruction set, with tiles of `width` lanes and `rows` rows."""
 
     name: str
     number: int
@@ -104,18 +98,10 @@ def product(
 
 
 class Registers:
-    """What runs an instruction on batches of registers.
+    """The execution of an instruction on batches of registers.
 
-    Parameters
-    ----------
-    recipe : Recipe
-    layouts : dict of Layout
-        Of "A", "B", "C" and "D"; of single bits those of whole registers.
-    sparse : bool
-    scales : int
-        Block scales of one row.
-    level : str, optional
-        As for `product`.
+    `layouts` are those of "A", "B", "C" and "D", of single bits those of whole registers; `scales` is the number of
+    block scales of one row. `level` is as for `product`.
     """
 
     def __init__(
@@ -151,13 +137,8 @@ class Registers:
     ) -> None:  # fmt: skip
         """Compute registers of D, `[warp, register, 32]`, into `out`, which is contiguous.
 
-        Parameters
-        ----------
-        a, b, c : ndarray of uint32 or uint64
-            `[warp, register, 32]`; the first dimension may be broadcast.
-        out : ndarray
-        chosen, scale_a, scale_b : ndarray of uint8, optional
-            As for `product`.
+        A, B and C are registers of uint32 or uint64 in the same shape, whose first dimension may be broadcast. `chosen`
+        and the scales are as for `product`.
         """
         m, n, k = self._shape
         a, b, c = (_flat(x) for x in (a, b, c))
@@ -166,7 +147,7 @@ class Registers:
 
 def _flat(registers: Array) -> Array:
     """Return registers with a warp's own part contiguous; a broadcast batch stays one."""
-    if registers.flags.c_contiguous and registers.flags.aligned:  # as it mostly is
+    if registers.flags.c_contiguous and registers.flags.aligned:  # the usual case
         return registers
     registers = _whole_strides(registers)
     whole = registers.strides[1:] == (registers.shape[2] * registers.itemsize, registers.itemsize)

@@ -13,20 +13,14 @@ import numpy as np
 
 from ..._arrays import Array
 from ..._records import Shown
-from .native import find_level
-
-try:
-    from ... import _native
-except ImportError:  # installed without a compiler
-    _native = None  # type: ignore[assignment]
-
+from .native import _native, find_level
 
 _MOST = 5  # dimensions, fewer than which the C++ takes
 
 
 @dataclass(frozen=True, kw_only=True)
 class ElementForm(Shown):
-    """What is computed of each element.
+    """The computation of each element.
 
     Attributes
     ----------
@@ -59,23 +53,15 @@ class ElementForm(Shown):
 
 
 def runs_elements() -> bool:
-    """Whether the native engine is there and has this: one that was built before the package was updated has not."""
+    """Return whether the native engine is built and has this; one built before an update of the package may lack it."""
     return hasattr(_native, "ElementPlan")
 
 
 def run_elements(form: ElementForm, kind: Any, *x: Array, level: str | None = None) -> tuple[Array]:
     """Compute registers of registers, as `Operation.compute` does.
 
-    Parameters
-    ----------
-    form : ElementForm
-    kind : dtype
-        Of the result's registers. If they hold twice as many elements as the operands', these follow each other: of two
-        operands the first gives the upper element.
-    *x : ndarray
-        Registers, of one shape.
-    level : str, optional
-        Name of a build, for tests; otherwise the fastest.
+    Registers of the result are of the dtype `kind`. If they hold twice as many elements as the operands', these follow
+    each other: of two operands the first gives the upper element. `level` is the name of a build, for tests.
     """
     plan, number = _plan(form), _number(level)
     shape = x[0].shape
@@ -95,7 +81,7 @@ def run_elements(form: ElementForm, kind: Any, *x: Array, level: str | None = No
 
 
 def _registers(x: Array, shape: tuple[int, ...]) -> Array:
-    """Return registers that follow each other, or one that stands for all."""
+    """Return contiguous registers, or a single one where all are equal."""
     if x.flags.c_contiguous and x.shape == shape and x.flags.aligned:
         return x if 0 < x.ndim < _MOST else x.reshape(-1)
     if x.size and not any(x.strides):

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from ..._arrays import Array
+from ..._arrays import Array, by_parts
 from ..._rounding import Float64, Rounding
 from ...formats import FORMATS
 from ..arrays import fma64
@@ -21,7 +21,6 @@ from .functions import check_codes, in_parts, run_sequence, runs_sequence, speci
 Code = npt.NDArray[np.uint32]
 Code64 = npt.NDArray[np.uint64]
 
-_CHUNK = 1 << 14  # elements whose intermediate arrays stay in a cache
 _F32, _F64 = FORMATS["f32"], FORMATS["f64"]
 _SIGN, _MAGNITUDE, _NORMAL = np.uint32(1 << 31), np.uint32((1 << 31) - 1), np.uint32(1 << 23)
 _SIGN64, _HALF = np.uint64(1 << 63), np.uint64(32)
@@ -71,9 +70,7 @@ def approximate(form: str, *codes: Array, engine: Engine = "auto", threads: int 
         *operands, out = arrays
         if engine == "native" and runs_sequence(row):
             return run_sequence(row, operands, out)
-        for start in range(0, out.size, _CHUNK):
-            part = slice(start, start + _CHUNK)
-            out[part] = by_width(row, [x[part] for x in operands])
+        out[...] = by_parts(lambda *x: by_width(row, list(x)), *operands)
         return None
 
     return in_parts(compute, given, threads)
@@ -90,7 +87,7 @@ def _narrow(row: ApproximateForm, given: list[Array]) -> Array:
 
 
 def _f32(row: ApproximateForm, given: list[Code]) -> Code:
-    """Rules 2 to 5; the ranges of a form share no code, so the order of its scalings is of no account."""
+    """Rules 2 to 5; the ranges of a form share no code, so the order of its scalings does not matter."""
     given, scaled = _scaled(row, given)
     *dividend, x = given
     if row.factor is not None:

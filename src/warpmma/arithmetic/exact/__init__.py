@@ -2,7 +2,7 @@
 
 from .exact_numbers import as_fraction, exact_product
 from .interpolation import Interpolator, Squarer, interpolators, squarer
-from .quotients import quotient, quotient_reference, square_root, square_root_reference
+from .quotients import normalised, quotient, quotient_reference, rounded_from_odd, square_root, square_root_reference
 from .reference import dot as reference_dot
 from .reference import rounded_step
 from .reference import trace as reference_trace

@@ -38,15 +38,7 @@ LEAST_WEIGHT = 15
 
 @dataclass(frozen=True, kw_only=True)
 class Squarer(Shown):
-    """Which partial products of a square there are (rule 1).
-
-    Attributes
-    ----------
-    bits : int
-        B, of x.
-    products : tuple of (int, int)
-        Pairs i <= j, counted from 1 at the highest bit.
-    """
+    """The partial products of a square (rule 1): pairs i <= j, counted from 1 at the highest of `bits` bits, B of x."""
 
     bits: int
     products: tuple[tuple[int, int], ...]

@@ -36,15 +36,14 @@ On arrays
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from functools import partial
 from typing import Literal, cast
 
 import numpy as np
 import numpy.typing as npt
 
-from ..._arrays import Array
-from ..._rounding import Rounding, on_magnitude
+from ..._arrays import Array, by_parts
+from ..._rounding import Rounding, leads_outward, on_magnitude
 from ...formats import FloatFormat, Number
 from .exact_numbers import rounded
 
@@ -57,7 +56,6 @@ _HIDDEN = _U(1 << (_BITS - 1))
 _BELOW_HIDDEN = _U((1 << (_BITS - 1)) - 1)
 _FLOAT_BIAS = 1023  # of float64, in which significands are normalised
 _ROUNDED_TO_ODD = 55
-_CHUNK = 1 << 14
 
 
 # Python integers
@@ -176,7 +174,7 @@ def quotient(fmt: FloatFormat, x: Array, y: Array, rounding: Rounding, *, ftz: b
     >>> [hex(code) for code in quotient(floating("f32"), one, three, "rz")]
     ['0x3eaaaaaa']
     """
-    return _in_chunks(partial(_quotient, fmt, rounding, ftz), x, y)
+    return by_parts(partial(_quotient, fmt, rounding, ftz), x, y)
 
 
 def square_root(fmt: FloatFormat, x: Array, rounding: Rounding, *, ftz: bool = False) -> Array:
@@ -188,18 +186,7 @@ def square_root(fmt: FloatFormat, x: Array, rounding: Rounding, *, ftz: bool = F
     >>> [hex(code) for code in square_root(floating("f32"), np.array([0x40000000, 0x40800000], np.uint32), "rn")]
     ['0x3fb504f3', '0x40000000']
     """
-    return _in_chunks(partial(_square_root, fmt, rounding, ftz), x)
-
-
-def _in_chunks(function: Callable[..., Array], *codes: Array) -> Array:
-    """Apply a function of codes to parts small enough that temporaries stay in cache."""
-    given = np.broadcast_arrays(*codes)
-    flat = [x.reshape(-1) for x in given]
-    result = np.empty_like(flat[0])
-    for start in range(0, len(result), _CHUNK):
-        part = slice(start, start + _CHUNK)
-        result[part] = function(*(x[part] for x in flat))
-    return result.reshape(given[0].shape)
+    return by_parts(partial(_square_root, fmt, rounding, ftz), x)
 
 
 def _quotient(fmt: FloatFormat, rounding: Rounding, ftz: bool, x: Array, y: Array) -> Array:
@@ -208,9 +195,9 @@ def _quotient(fmt: FloatFormat, rounding: Rounding, ftz: bool, x: Array, y: Arra
     a, b = x.astype(_U), y.astype(_U)
     sign = (a ^ b) & sign_bit
     a, b = _magnitude(fmt, a, ftz), _magnitude(fmt, b, ftz)
-    (m, e), (n, f) = _unpacked(fmt, a), _unpacked(fmt, b)
+    (m, e), (n, f) = normalised(fmt, a), normalised(fmt, b)
     less = m < n
-    size = _rounded(
+    size = rounded_from_odd(
         fmt, _divided(m << less.astype(_U), n), e - f - less.view(np.int8), on_magnitude(rounding, sign != 0), ftz
     )
     size = np.where((a == 0) | (b == infinity), _U(0), size)
@@ -227,9 +214,10 @@ def _square_root(fmt: FloatFormat, rounding: Rounding, ftz: bool, x: Array) -> A
     sign_bit, infinity = _U(fmt.sign_bit), _U(cast(int, fmt.inf_code))
     codes = x.astype(_U)
     sign, a = codes & sign_bit, _magnitude(fmt, codes, ftz)
-    m, e = _unpacked(fmt, a)
+    m, e = normalised(fmt, a)
     odd = e & 1
-    size = _rounded(fmt, _rooted(m << odd.view(_U)), e >> 1, on_magnitude(rounding, np.zeros(a.shape, bool)), ftz)
+    how = on_magnitude(rounding, np.zeros(a.shape, bool))
+    size = rounded_from_odd(fmt, _rooted(m << odd.view(_U)), e >> 1, how, ftz)
     result = np.where((a == 0) | (a == infinity), a | sign, size)
     result = np.where((sign != 0) & (a != 0), _U(_nan(fmt)), result)
     return _with_nan(fmt, result.astype(fmt.code_dtype), x, a)
@@ -248,7 +236,7 @@ def _with_nan(fmt: FloatFormat, result: Array, codes: Array, magnitude: UInt) ->
     return np.where(magnitude > _U(cast(int, fmt.inf_code)), nan, result)
 
 
-def _unpacked(fmt: FloatFormat, size: UInt) -> tuple[UInt, Int]:
+def normalised(fmt: FloatFormat, size: UInt) -> tuple[UInt, Int]:
     """Significand by rule 7, and the exponent of its leading bit; arbitrary for zero, infinity and NaN.
 
     Float64 holds an integer below 2^53 exactly and normalises its leading one. The conversion yields only normal
@@ -298,8 +286,13 @@ def _to_odd(guess: Int, rest: Int, slope: Int, bend: int) -> UInt:
     return (2 * (guess + step) + np.sign(rest)).view(_U)
 
 
-def _rounded(fmt: FloatFormat, odd: UInt, exponent: Int, rounding: Literal["rn", "rz"] | Array, ftz: bool) -> UInt:
-    """Round magnitudes to codes without sign (rule 9); `odd` has its point after the leading of 55 bits."""
+def rounded_from_odd(
+    fmt: FloatFormat, odd: UInt, exponent: Int, rounding: Literal["rn", "rz"] | Array, ftz: bool = False
+) -> UInt:
+    """Round magnitudes to codes without sign (rule 9); `odd` has its point after the leading of 55 bits.
+
+    `exponent` is that of the leading bit, and `rounding` as `on_magnitude` returns it.
+    """
     bits = fmt.fraction_bits
     # Subnormal numbers keep fewer bits, and what is less than half of the least one none: all 55 are dropped, and one.
     dropped = (np.clip(fmt.emin - exponent, 0, bits + 2) + (_ROUNDED_TO_ODD - 1 - bits)).astype(_U)
@@ -313,6 +306,5 @@ def _rounded(fmt: FloatFormat, odd: UInt, exponent: Int, rounding: Literal["rn",
     # of f64 at most, which stays below 2^64.
     size = ((np.maximum(exponent, fmt.emin) - fmt.emin).astype(_U) << _U(bits)) + kept
     infinity = _U(cast(int, fmt.inf_code))
-    outward = rounding == "rn" if isinstance(rounding, str) else rounding
-    size = np.where(size >= infinity, np.where(outward, infinity, infinity - _U(1)), size)
+    size = np.where(size >= infinity, np.where(leads_outward(rounding), infinity, infinity - _U(1)), size)
     return np.where(exponent < fmt.emin, _U(0), size) if ftz else size

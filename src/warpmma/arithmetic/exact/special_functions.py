@@ -116,7 +116,7 @@ _FRACTION = (1 << 23) - 1
 
 
 class _Word(NamedTuple):
-    """Where a word of 32 bits has its exponent field and its fraction."""
+    """The exponent field and the fraction of a word of 32 bits."""
 
     bias: int
     fraction_bits: int

@@ -22,7 +22,7 @@ from .scopes import Scope, ScopedTable
 
 @dataclass(frozen=True, kw_only=True)
 class Evidence(Shown):
-    """How a result is known.
+    """The evidence for a result.
 
     Attributes
     ----------
@@ -36,7 +36,7 @@ class Evidence(Shown):
     compared : str
         How much was compared, and with which outcome.
     assumption : str
-        What is taken for granted beyond the source; empty where nothing is.
+        What is assumed beyond the source; may be empty.
     machine : str
         The machine instructions that ptxas emits for it.
     """
@@ -64,7 +64,7 @@ class EvidenceRow(Scope):
         As of `Scope`; the places are targets.
     evidence : Evidence
     shapes : tuple of str
-        Those that a GPU was asked for; none where the shape does not matter or none was asked.
+        The measured ones; empty where the shape does not matter or nothing was measured.
     """
 
     evidence: Evidence
@@ -278,7 +278,7 @@ EVIDENCE: tuple[EvidenceRow, ...] = (
     *_quad_pair_rows(), *_half_rows(), *_fp8_rows(), *_narrow_rows(), *_sparse_rows(), *_f64_rows(), *_integer_rows(),
     *_warpgroup_rows(),
 )  # fmt: skip
-"""How we know."""
+"""The evidence for every instruction on every target that a row names."""
 
 _NAMED = {target for row in EVIDENCE for target in row.places}
 _TABLE = ScopedTable(

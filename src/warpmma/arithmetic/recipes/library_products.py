@@ -15,7 +15,7 @@ from .lowerings import variants
 
 @dataclass(frozen=True, kw_only=True)
 class LibrarySums(Shown):
-    """How the sums of the instruction that libraries use compare with those of `mma`.
+    """A comparison of the sums of the instruction that libraries use with those of `mma`.
 
     Attributes
     ----------

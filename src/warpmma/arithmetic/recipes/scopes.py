@@ -5,7 +5,7 @@ Rules
 1. A row has a scope: one group of instructions; the places where it holds, targets or generations; and of the group
    those instructions whose attributes have certain values.
 2. Two rows overlap if they share the group, a place, and a value of every attribute that both mention.
-3. Rows that overlap are nested: the scope of one lies strictly within that of the other, and it stands first. So the
+3. Rows that overlap are nested: the scope of one lies strictly within that of the other, and it comes first. So the
    rows that fit an instruction at a place are nested too, and the first of them, the most specific, answers.
 4. Every legal instruction has an answer at every place that the table knows, and every row is the answer for one.
 
@@ -89,15 +89,15 @@ class Scope(Shown):
         return f"{self.group!r} on {', '.join(self.places)}" + f" where {where}" * bool(where)
 
     def fits(self, instruction: str | MatrixInstruction, place: str) -> bool:
-        """Whether the row speaks of this instruction at this place."""
+        """Return whether the row covers this instruction at this place."""
         return self.group == group(instruction) and self.fits_in_group(instruction, place)
 
     def fits_in_group(self, instruction: object, place: str) -> bool:
-        """Whether the row speaks of this instruction, one of its group, at this place."""
+        """Return whether the row covers this instruction, which is in its group, at this place."""
         return place in self.places and all(getattr(instruction, name) in values for name, values in self.only)
 
     def within(self, other: Scope) -> bool:
-        """Whether the other row speaks of all that this one speaks of."""
+        """Return whether the other row covers all that this one covers."""
         mine = dict(self.only)
         return (
             self.group == other.group
@@ -106,7 +106,7 @@ class Scope(Shown):
         )
 
     def meets(self, other: Scope) -> bool:
-        """Whether both rows may speak of one instruction at one place."""
+        """Return whether both rows may cover one instruction at one place."""
         theirs = dict(other.only)
         return (
             self.group == other.group
@@ -121,18 +121,8 @@ Row = TypeVar("Row", bound=Scope)
 class ScopedTable(Generic[Row]):
     """A table of rows in which exactly one row applies to each instruction and place.
 
-    Parameters
-    ----------
-    name : str
-        For messages.
-    rows : iterable of Scope
-    places : callable
-        Maps an instruction to the places where it is legal and a row must apply.
-
-    Raises
-    ------
-    TableError
-        Two rows overlap without being nested, or are in the wrong order.
+    `places` maps an instruction to the places where it is legal and a row must apply. Rows that overlap without being
+    nested, or are in the wrong order, are a `TableError`, whose message begins with `name`.
     """
 
     def __init__(self, name: str, rows: Iterable[Row], places: Callable[[MatrixInstruction], tuple[str, ...]]) -> None:
@@ -163,10 +153,7 @@ class ScopedTable(Generic[Row]):
     def find(self, record: MatrixInstruction, place: str) -> Row | None:
         """Return the row that answers for a legal instruction; None at a place where no answer is due.
 
-        Raises
-        ------
-        TableError
-            An instruction of this kind without a row, or a row that answers for none.
+        An instruction of this kind without a row, and a row without an instruction, are a `TableError`.
         """
         if type(record) not in self._complete:
             self.check_complete(type(record))

@@ -41,12 +41,7 @@ from .lowerings import variants
 
 @dataclass(frozen=True, kw_only=True)
 class CodeRange:
-    """The codes between two, both included, comparing only the bits of a mask.
-
-    Attributes
-    ----------
-    mask, first, last : int
-    """
+    """The codes from `first` to `last`, comparing only the bits of a mask."""
 
     mask: int
     first: int
@@ -58,7 +53,7 @@ class CodeRange:
 
 @dataclass(frozen=True, kw_only=True)
 class OperandScaling:
-    """What happens to operands of a range (rule 3).
+    """The scaling of operands in a range (rule 3).
 
     Attributes
     ----------
@@ -80,14 +75,7 @@ class OperandScaling:
 
 @dataclass(frozen=True, kw_only=True)
 class KeptBits:
-    """Results that are some bits of the operand, with others set (rule 7).
-
-    Attributes
-    ----------
-    where : CodeRange
-    keep, put : int
-        The result is `code & keep | put`.
-    """
+    """Results that are some bits of the operand, with others set (rule 7): `code & keep | put`."""
 
     where: CodeRange
     keep: int
@@ -160,7 +148,7 @@ class ApproximateForm(Shown):
 
     @property
     def operands(self) -> int:
-        """How many there are."""
+        """Number of operands."""
         return 1 + self.dividend
 
 

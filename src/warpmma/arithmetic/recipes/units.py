@@ -133,7 +133,7 @@ Unit = FusedDotAdd | GroupedDotAdd | FmaChain | FloatChains | IntegerSum | Popco
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe(Shown):
-    """How an instruction computes on a target.
+    """The arithmetic of an instruction on a target.
 
     Attributes
     ----------

@@ -38,7 +38,7 @@ from ..value_forms import Words
 Selectors = tuple[str, ...]
 
 SELECTORS = ("", "b0", "b1", "b2", "b3", "h0", "h1")
-EMULATED = "what ptxas makes of video instructions, whose results depend on it where they leave 32 bits,"
+EMULATED = "the code that ptxas emits for video instructions, on which results beyond 32 bits depend,"
 _SIZES = {"b": 8, "h": 16, "": 32}
 _SHIFTS = ("vshl", "vshr")
 _SECONDARY = ("add", "min", "max")

@@ -174,7 +174,7 @@ def _fields(words: tuple[str, ...]) -> dict[str, Any]:
 
 _ORDERS = {"atom": "relaxed acquire release acq_rel", "red": "relaxed release"}
 _OPEN = "what becomes of NaN and of subnormal numbers in memory"
-_EXTREME = "what min and max in memory make of NaN and zeros"
+_EXTREME = "the results of min and max in memory for NaN and zeros"
 
 
 def _forms(name: str) -> tuple[Form, ...]:

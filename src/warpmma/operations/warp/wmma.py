@@ -38,7 +38,7 @@ class WmmaMultiply(WmmaProduct, InstructionRow):
         )
 
 
-_FRAGMENTS = "that fragments are what the code of ptxas makes of them,"
+_FRAGMENTS = "that fragments are laid out as in the code of ptxas,"
 _PRODUCTS = "that it computes what the `mma` of ptxas's code do,"
 
 
