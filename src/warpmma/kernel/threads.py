@@ -77,8 +77,6 @@ class Threads:
     ----------
     tid, ntid, ctaid, nctaid : tuple of Register
         PTX's special registers, x, y and z.
-    laneid, warpid : Register
-    target : str
     """
 
     def __init__(self, batch: Batch, grid: Grid, blocks: range) -> None:
@@ -255,7 +253,6 @@ class Threads:
         ----------
         value : int, float or bool
             An integer that fits, signed or not; a float as f32 ("b32") or f64 ("b64"); a bool for "pred".
-        kind : {"b16", "b32", "b64", "pred"}
 
         Raises
         ------

@@ -39,10 +39,6 @@ _MOST_SEEN, _SHOWN = 4096, 6
 class FormTable(InstructionTable[Form, InstructionRow]):
     """The rows of some forms; what is looked up is remembered.
 
-    Parameters
-    ----------
-    forms : iterable of Form
-
     Raises
     ------
     TableError

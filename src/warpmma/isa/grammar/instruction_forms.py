@@ -31,26 +31,16 @@ class InstructionForm(Line, Generic[InstructionT]):
 
     Attributes
     ----------
-    spelling : str
-        By the rules of `Spelling`.
-    kind : type
-        Class of its records.
     fields : callable
         From the words of a mnemonic, in the order of the grammar, to what its record has besides the following.
-    since : str
-        Oldest target; some words want later ones (`REQUIRED`).
-    only : tuple of str
-        The targets that have it, where `since` says too much.
-    ptx : (int, int)
-        First version of PTX; some words want later ones.
     """
 
-    spelling: str
-    kind: type[InstructionT]
+    spelling: str  # by the rules of `Spelling`
+    kind: type[InstructionT]  # class of its records
     fields: Callable[[Words], Mapping[str, Any]]
-    since: str = "sm_70"
-    only: tuple[str, ...] = ()
-    ptx: Version = (6, 0)
+    since: str = "sm_70"  # oldest target; some words want later ones (`REQUIRED`)
+    only: tuple[str, ...] = ()  # the targets that have it, where `since` says too much
+    ptx: Version = (6, 0)  # first version of PTX; some words want later ones
 
     @property
     def text(self) -> str:  # type: ignore[override]
@@ -96,12 +86,7 @@ FormT = TypeVar("FormT", bound=InstructionForm[Any])
 
 
 class InstructionTable(Generic[FormT, InstructionT]):
-    """Instruction forms that do not overlap, and a cache of the records made from them.
-
-    Parameters
-    ----------
-    forms : iterable of InstructionForm
-    """
+    """Instruction forms that do not overlap, and a cache of the records made from them."""
 
     def __init__(self, forms: Iterable[FormT]) -> None:
         self._forms: dict[str, list[FormT]] = {}

@@ -134,18 +134,13 @@ class Line(Shown):
 class Spelling(Line):
     """A line of PTX's grammar alone.
 
-    Attributes
-    ----------
-    text : str
-        By rule 1.
-
     Raises
     ------
     TableError
         A text that cannot be read, when its slots are asked for.
     """
 
-    text: str
+    text: str  # by rule 1
 
 
 def kept_words(words: Words) -> list[list[str]]:

@@ -54,10 +54,6 @@ class Batch:
     blocks : range
     loaded_poison : set of Site
         Loads that read unwritten memory without a report.
-    lanes : Lanes
-    clocks : VectorClocks
-    memory : GlobalMemory
-    global_space, shared, local : Space
     """
 
     def __init__(

@@ -250,7 +250,6 @@ class Device(Shown):
         ----------
         where : DeviceArray or int
             An array of the device, or the address of the first byte.
-        data : bytes, bytearray or memoryview
 
         Raises
         ------
