@@ -237,7 +237,7 @@ def test_addresses_are_aligned_where_they_count() -> None:
     addresses[1, 16:] = 1  # of no consequence
     assert not move.rows(addresses).any()
     addresses[1, 15] = 24
-    with pytest.raises(OperandError, match=r"x2\.shared\.b16: lane 15: address 0x18 is no multiple of 16"):
+    with pytest.raises(OperandError, match=r"x2\.shared\.b16: lane 15: address 0x18 is not a multiple of 16"):
         move.rows(addresses)
 
 

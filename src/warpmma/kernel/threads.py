@@ -268,7 +268,7 @@ class Threads:
             with np.errstate(all="ignore"):  # rounding is the caller's wish, to infinity and below the least number too
                 return self._filled(np.asarray(value, f"f{bits // 8}").view(f"u{bits // 8}"), kind)
         if not is_integer(value) or kind == "pred" or not fits(int(value), bits):
-            raise OperandError(f"{shown(value)} is no value of a {kind} register")
+            raise OperandError(f"{shown(value)} is not a value of a {kind} register")
         return self._filled(np.asarray(int(value) & ((1 << bits) - 1), np.uint64), kind)
 
     def update(self, old: Register, new: Register) -> Register:

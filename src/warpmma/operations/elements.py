@@ -148,7 +148,7 @@ def float_code(type_: str, x: float, who: str) -> int:
         if (math.isinf(value) and not math.isinf(x)) or (value == 0 and x != 0):
             raise OperandError(f"{who}: {shown(x)} is beyond the range of {type_}, where it would be {value}")
     elif value != x and not (math.isnan(value) and math.isnan(x)):
-        raise OperandError(f"{who}: {shown(x)} is no value of {type_}; the nearest is {value!r}")
+        raise OperandError(f"{who}: {shown(x)} is not a value of {type_}; the nearest is {value!r}")
     return int(code)
 
 

@@ -36,7 +36,7 @@ def with_complement(mnemonic: str, target: str | None = None) -> Operation:
     """
     found = complemented(operation(mnemonic, target))
     if found is None:
-        raise MnemonicError(f"{mnemonic} has no second destination; setp has two, p|q, but for f16 and bf16")
+        raise MnemonicError(f"{mnemonic} has no second destination; setp has two, p|q, except for f16 and bf16")
     return found
 
 

@@ -77,7 +77,7 @@ class InstructionForm(Line, Generic[InstructionT]):
             if head[0] not in OPCODES:
                 raise TableError(f"{self.spelling}: PTX has no {head[0]!r}")
             if unknown := [word for word in (*head[1:], *sorted(self.vocabulary)) if word not in WORDS]:
-                raise TableError(f"{self.spelling}: '.{unknown[0]}' is no word of `vocabulary`")
+                raise TableError(f"{self.spelling}: '.{unknown[0]}' is not a word of `vocabulary`")
         if found := _ambiguous(self):
             raise TableError(f"{self.spelling} reads {found} in two ways")
 
@@ -102,7 +102,7 @@ class InstructionTable(Generic[FormT, InstructionT]):
         neighbours = {(id(a), id(b)): (a, b) for same in self._forms.values() for a, b in combinations(same, 2)}
         for a, b in neighbours.values():  # once, though of several opcodes
             if (found := common(a, b)) is not None:
-                what = "stands in the table twice" if a.spelling == b.spelling else f"and {b.spelling} overlap"
+                what = "occurs in the table twice" if a.spelling == b.spelling else f"and {b.spelling} overlap"
                 raise TableError(f"{a.spelling} {what}: both read {found}")
 
     def forms(self, opcode: str | None = None) -> tuple[FormT, ...]:

@@ -279,4 +279,4 @@ class Table(Record, Generic[InstructionT, RowT]):
             f"{name} is {getattr(instruction, name)!r} where {getattr(legal, name)!r} is legal"
             for name in differing(legal)
         )
-        return f"{instruction} is no instruction: {parts}. Nearest legal: {legal}"
+        return f"{instruction} is not an instruction: {parts}. Nearest legal: {legal}"

@@ -217,7 +217,7 @@ def _origin(register: WarpRegister, travels: bool) -> str:
     what += ", or that was computed from one" * travels
     if register.site is None:
         return what
-    loaded = ", or loading there memory that nobody wrote" * register.site.mnemonic.startswith(("ld", "wmma.load"))
+    loaded = ", or loading there memory that was never written" * register.site.mnemonic.startswith(("ld", "wmma.load"))
     loaded += ", or given there what another lane never wrote" * register.site.mnemonic.startswith("shfl")
     where = f"being masked off where it was made, at {register.site.place} ({register.site.mnemonic})"
     return f"{what}, {where}{loaded}"

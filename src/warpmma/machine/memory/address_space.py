@@ -50,7 +50,7 @@ class Region:
     start: int  # its generic address
     data: Array
     written: WrittenGrains | bool = True  # which of its bytes are written
-    nobody: str = ""  # what reports say about unwritten bytes
+    cause: str = ""  # what reports say about unwritten bytes
     held: range = range(0)  # its addresses in the process, if it is memory of the caller
     live: bool = True  # whether it has not been freed
     heap: bool = False  # whether a kernel asked for it (`malloc`)
