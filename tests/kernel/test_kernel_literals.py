@@ -115,7 +115,7 @@ WRONG: dict[str, tuple[Callable[..., object], str]] = {
     "st.f32 beyond": (lambda t, y: t("st.shared.f32", 0, 1e300), r"1e\+300 is beyond the range of f32, .* be inf"),
     "st.f32 below": (lambda t, y: t("st.shared.f32", 0, 1e-300), r"1e-300 is beyond the range of f32, .* be 0\.0"),
     "a huge integer": (lambda t, y: t("st.shared.f32", 0, 10**400), r"takes floats; t\.constant\(bits\)"),
-    "a huger integer": (lambda t, y: t("st.shared.u32", 0, 10**5000), "<int that cannot be shown> is no value"),
+    "a huger integer": (lambda t, y: t("st.shared.u32", 0, 10**5000), "<int that cannot be shown> is not a value"),
     "a float address": (lambda t, y: t("ld.shared.b32", 4.0), r"p of d0, \[p\]: 4\.0 is a float; \.u32 takes"),
     "a float address of 64 bits": (lambda t, y: t("ld.global.b32", 4.0), r"4\.0 is a float; \.u64 takes integers"),
     "a float row": (lambda t, y: t("ldmatrix.sync.aligned.m8n8.x1.shared.b16", 16.0), r"p of .*: 16\.0 is a float"),

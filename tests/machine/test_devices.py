@@ -268,7 +268,7 @@ def test_target_and_device_of_a_launch() -> None:
         (lambda d: d.empty((2, 1.5)), "expected sizes"),
         (lambda d: d.empty(1 << 60), "more than any memory holds"),
         (lambda d: d.empty(2, "O"), "texts and Python objects"),
-        (lambda d: d.zeros(2, "nonsense"), "no type of elements"),
+        (lambda d: d.zeros(2, "nonsense"), "not a type of elements"),
         (lambda d: d.zeros(2).set(np.zeros(2)), "holds float32; the values are float64"),
         (lambda d: d.zeros(2).set(np.zeros(3, "f4")), r"is \(2,\); the values are \(3,\)"),
     ],

@@ -125,7 +125,7 @@ def test_elementwise_takes_numbers_and_codes_of_any_shape() -> None:
             ("selp.f32", np.float32(0), np.float32(0), np.zeros(3)), OperandError,
             "selp.f32: operand 2 is float64; expected bool",
         ),
-        (("exp.f32", np.zeros(3)), MnemonicError, "'exp.f32' is not an operation"),
+        (("exp.f32", np.zeros(3)), MnemonicError, "'exp.f32' is not a simulated operation"),
     ],
 )  # fmt: skip
 def test_elementwise_refuses(call: tuple[object, ...], error: type[Exception], text: str) -> None:

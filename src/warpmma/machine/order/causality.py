@@ -66,6 +66,7 @@ class _Released:
 
 _NO_CELLS: Array = np.zeros(0, np.int64)
 _NOTHING: Array = np.empty(0, object)
+_NO_CELLS.flags.writeable = _NOTHING.flags.writeable = False
 _Heard = dict[_Released, dict[ThreadScope, "VectorClock | None"]]
 """The cells that a thread has read strongly, and what it learns there by a fence of each scope."""
 
