@@ -53,7 +53,7 @@ class AccessShadow(Shadow):
         Whether all of it has been written, or what of it has.
     scope : ThreadScope
         The threads that can access it.
-    nobody : str
+    cause : str
         What reports say about unwritten bytes.
     phase : int
         Offset of the first byte from a multiple of 32.
@@ -62,14 +62,14 @@ class AccessShadow(Shadow):
     """
 
     def __init__(
-        self, reporter: Reporter, data: Array, *, written: bool | WrittenGrains, scope: ThreadScope, nobody: str,
+        self, reporter: Reporter, data: Array, *, written: bool | WrittenGrains, scope: ThreadScope, cause: str,
         phase: int, element: Callable[[int, int], str],
     ) -> None:  # fmt: skip
         self._data, self._phase = data, phase
         self.grains = Grains(data.size, written=written, scope=scope, phase=phase)
         self._sources: list[Touch] = []  # of pending copies
         self._sync_cells = SyncCells(scope)
-        self._reporter, self._nobody, self._element = reporter, nobody, element
+        self._reporter, self._cause, self._element = reporter, cause, element
 
     @property
     def written(self) -> WrittenGrains | bool:
@@ -321,7 +321,7 @@ class AccessShadow(Shadow):
             return None
         poison, bad = poison_of(np.repeat(written, self.grains.grain, axis=1), element)
         if not travels:
-            self._report("unwritten", touch, bad[:, None], self._nobody)
+            self._report("unwritten", touch, bad[:, None], self._cause)
         return poison
 
     def _bytes(self, touch: Touch) -> Array:

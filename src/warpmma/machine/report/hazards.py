@@ -274,20 +274,10 @@ class Reporter:
 
 
 class NamedArray(NamedTuple):
-    """An array of a launch.
+    """An array of a launch."""
 
-    Attributes
-    ----------
-    name : str
-        Its name in the kernel, or in the list of arguments.
-    start : int
-        Its generic address.
-    shape : tuple of int
-    dtype : dtype
-    """
-
-    name: str
-    start: int
+    name: str  # its name in the kernel, or in the list of arguments
+    start: int  # its generic address
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
 
