@@ -235,7 +235,7 @@ def test_operands_are_found_that_notice_what_the_recorded_ones_notice(table: str
     """Which of several that serve as well is found depends on the order in which they are tried."""
     (view,) = (view for view in VIEWS if view.table == table)
     found, recorded = find(table)[table], np.unique(view.positions(RECORDED[table][1]))
-    every = mutants(table)
+    every = list(mutants(table))
     assert _unnoticed_at(view, found, every) == _unnoticed_at(view, recorded, every) == unnoticed(table)
 
 

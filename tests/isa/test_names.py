@@ -236,8 +236,6 @@ def test_every_parser_names_the_others() -> None:
     assert message(operation, F16) == f"{F16!r} is not a simulated operation: mma is PTX, read by warpmma.parse"
     says = "is not a simulated ldmatrix or stmatrix: add is PTX, for kernels: warpmma.kernel"
     assert message(matrix_move, "add.u32").endswith(says)
-        "is not a simulated ldmatrix or stmatrix: add is PTX, for kernels: warpmma.kernel"
-    )
 
 
 @pytest.mark.parametrize(
