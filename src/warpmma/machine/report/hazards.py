@@ -249,7 +249,9 @@ class Reporter:
 
     def report_launch(self, kind: str, site: Site, detail: str) -> None:
         """Report a hazard of the launch, which no thread met."""
-        if self.tracking or kind not in TRACKED:
+        if self._policy.get(kind) == "count":
+            self.counts[kind] += 1
+        elif self.tracking or kind not in TRACKED:
             self._tell(Hazard(kind=kind, site=site, detail=detail))
 
     def aligned(self, site: Site, address: Array, alignment: int, lanes: Array) -> Array:
