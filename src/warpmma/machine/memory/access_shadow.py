@@ -96,23 +96,30 @@ class AccessShadow(Shadow):
     def stored(self, touch: Touch, data: Array, last: Array | None) -> None:
         """See `Shadow`."""
         if last is not None:  # rule 5
-            kept = self._kept_in_warp(touch, data)
+            kept, again = self._kept(touch, data)
             lost = (self._bytes(touch) != kept).any(axis=1)
             self._report_at_once(touch, np.where(lost[:, None], last, np.uint64(0)), "writes something else there")
             other = (kept != data).any(axis=1) & ~lost
             self._report("lane order", touch, other[:, None], _LANE_ORDER)
-            same = (last != 0) & ~(lost | other)[:, None]
+            same = (again & ~lost & ~other)[:, None]
             self._report("same value", touch, same, "another thread does so in this very access")
         if touch.order != "weak":
             self._act(touch, reads=False, writes=np.ones(len(touch.offset), bool))
 
-    def _kept_in_warp(self, touch: Touch, data: Array) -> Array:
-        """Return, for each lane, the bytes that its warp leaves where it stores."""
+    def _kept(self, touch: Touch, data: Array) -> tuple[Array, Array]:
+        """Return for each lane the bytes that its warp leaves where it stores, and whether another stores after it."""
+        order = store_order(touch.lanes, touch.size)
+
+        def last(where: Array) -> Array:
+            """Return the lane that stores last where each lane does."""
+            place = np.unique(where, return_inverse=True)[1].reshape(-1)
+            found = np.empty(len(place), np.int64)
+            found[place[order]] = order
+            return found[place]
+
         warp = np.unique(touch.who.words >> np.uint64(WARP_BIT), return_inverse=True)[1].reshape(-1)
-        place = np.unique(warp * (1 + int(touch.offset.max())) + touch.offset, return_inverse=True)[1].reshape(-1)
-        order, last = store_order(touch.lanes, touch.size), np.empty(len(place), np.int64)
-        last[place[order]] = order
-        return np.asarray(data[last[place]])
+        in_warp = last(warp * (1 + int(touch.offset.max())) + touch.offset)
+        return data[in_warp], last(touch.offset) != np.arange(len(order))
 
     # Rule 6
 
