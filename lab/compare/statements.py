@@ -257,7 +257,7 @@ KNOWN = (
     ),
     _Known("ptxas", "bulk copies between 32-bit addresses", pattern=r"async\.bulk\..*has 32 bits; generic and global"),
     _Known("ptxas", "testp without a test", pattern=r"^testp\.f(32|64) "),
-    _Known("ptxas", "a state space in fence.proxy", pattern=r"^fence\.proxy\..*is no instruction"),
+    _Known("ptxas", "a state space in fence.proxy", pattern=r"^fence\.proxy\..*is not a simulated instruction"),
     _Known("ptxas", "braces around a single register", pattern=r"stands where one register is expected"),
     _Known("ptxas", "a 128-bit register for a shorter one", pattern=r"%q\d.*got 2 registers; expected 1"),
     _Known("ptxas", ".ftz of f64", pattern=r"\.ftz\.f64 "),

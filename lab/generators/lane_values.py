@@ -160,7 +160,7 @@ def operation_inputs(mnemonic: str, lanes: int, seed: int) -> tuple[Array, ...]:
     Raises
     ------
     MnemonicError, OperandError
-        No such operation; a number of lanes that is no multiple of 32.
+        No such operation; a number of lanes that is not a multiple of 32.
     """
     if not is_integer(lanes) or lanes < LANES or lanes % LANES:
         raise OperandError(f"lanes is {shown(lanes)}; expected a multiple of {LANES}")

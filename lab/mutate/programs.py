@@ -27,11 +27,11 @@ from typing import Any
 
 import warpmma as wm
 from lab.mutate.campaign import Names, campaign
+from lab.mutate.subjects import example
 from lab.mutate.verdicts import BAD, Verdict
 from warpmma.errors import WarpmmaError
 from warpmma.kernel import HazardError
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
 PROGRAMS = (
     "twin_gemm_f16 77x200x40 f16 1", "twin_gemm_sparse 128x64x128 f32 1", "twin_attention 1x64 f16 1",
     "twin_rowwise rmsnorm 5x77 f32 1", "reduce rows 5x1000x128", "reduce last block 3000x4", "radix sort 300",
@@ -94,7 +94,8 @@ def _changes(line: str) -> Iterator[tuple[str, str]]:
 
 @cache
 def _cases() -> dict[str, Any]:
-    sys.path.insert(0, str(EXAMPLES))
+    for name in ("twins", "attention", "gemm_f16", "gemm_int8", "gemm_sparse", "rowwise"):
+        example(name)  # the cases import them by these names
     from lab.programs.cases import CASES
     from lab.triton_programs.kept import kept_cases
 

@@ -17,7 +17,7 @@ from typing import Any
 from .operators import EVERYWHERE, edits
 from .syntax import Edit, Function
 
-__all__ = ["EXAMPLES", "EndlessError", "Mutant", "Names", "Subject", "mutants", "subjects"]
+__all__ = ["EXAMPLES", "EndlessError", "Mutant", "Names", "Subject", "example", "mutants", "subjects"]
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 Names = Mapping[str, Any]
@@ -96,7 +96,7 @@ class Mutant:
         return f"{Path(str(self.module.__file__)).name}:{getattr(self.edit.node, 'lineno', 0)}"
 
 
-def _example(name: str) -> ModuleType:
+def example(name: str) -> ModuleType:
     """Return an example as a module; those that it imports must have been asked for before."""
     if name not in sys.modules:
         spec = spec_from_file_location(name, EXAMPLES / f"{name}.py")
@@ -110,25 +110,25 @@ def _example(name: str) -> ModuleType:
 @cache
 def subjects() -> tuple[Subject, ...]:
     """Return every subject."""
-    twins = _example("twins")
-    _example("habits")
+    twins = example("twins")
+    example("habits")
     found = []
     for name, (cases, functions) in PRODUCTS.items():
-        module = _example(name)
+        module = example(name)
         # `copied` masks the lanes whose pieces are outside.
         of = (twins, ("copied",)), (module, functions)
         calls = tuple(_call(module, case) for case in cases)
         found.append(Subject(name=name, functions=of, run=partial(_product, calls)))
-    attention = _example("attention")
+    attention = example("attention")
     of = (twins, ("copied",)), (attention, ("_over_quad", "_select", "_update", "attention"))
     kinds = attention.Case(1, 130, causal=True), attention.Case(1, 77)
     calls = tuple(cache(partial(attention.call, case)) for case in kinds)
     found.append(Subject(name="attention", functions=of, run=partial(_product, calls)))
-    rowwise = _example("rowwise")
+    rowwise = example("rowwise")
     calls = tuple(cache(partial(rowwise.call, rowwise.Case(*case))) for case in ROWS)
     found.append(Subject(name="rowwise", functions=((rowwise, ROWS_FUNCTIONS),), run=partial(_product, calls)))
     for name in HABITS:
-        module = _example(name)
+        module = example(name)
         for kernel in module.KERNELS:
             helpers = ("_ring",) if kernel.endswith("_buffers") and name == "habits_copies" else ()
             run = partial(_habit, kernel)
@@ -188,14 +188,14 @@ def _turns() -> Callable[[], None]:
 
 
 def _call(module: ModuleType, case: tuple[Any, ...]) -> Callable[[], Any]:
-    made = _example("twins").Case(*case)
+    made = example("twins").Case(*case)
     if hasattr(module, "call"):
         return cache(lambda: module.call(made))
     return cache(lambda: module.product(*module.operands(made), made.out))
 
 
 def _product(calls: Sequence[Callable[[], Any]], names: Names, **options: Any) -> list[Any]:
-    simulate, outputs = _example("twins").simulate, []
+    simulate, outputs = example("twins").simulate, []
     for call in (make() for make in calls):
         arrays = [x.copy() for x in call.arrays]
         arrays[-1].view("u1").fill(0xA5)

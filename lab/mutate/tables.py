@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import textwrap
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -72,7 +72,7 @@ def _wrapped(text: str) -> str:
     return textwrap.fill(text, 118, subsequent_indent="  ", break_on_hyphens=False)
 
 
-def result(verdicts: Sequence[Verdict], about: dict[str, object]) -> str:
+def result(verdicts: Sequence[Verdict], about: Mapping[str, object]) -> str:
     """Return all verdicts as JSON."""
     return json.dumps({**about, "mutants": [asdict(v) for v in verdicts]}, indent=1) + "\n"
 

@@ -221,7 +221,7 @@ def find(table: str) -> dict[str, Int]:
 def _best(end: Int, up: Int, down: Int, segment: int, left: Sequence[Mutant]) -> Int:
     """Return the x, of those in the upper half that are nearest to an end, that notices the most partial products."""
     half = len(end) // 2
-    x = half + np.argpartition(end[half:], NEAR)[:NEAR]
+    x = half + np.argsort(end[half:], kind="stable")[:NEAR]  # of equal ones the first, on every processor
     count = np.zeros(len(x))
     for mutant in left:
         if mutant.part == "product":

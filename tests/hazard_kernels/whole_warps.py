@@ -68,7 +68,7 @@ WHOLE = [
     Case(barrier_of_one_warp, "barrier", warp=1, lane=0, count=32, says="masked off"),
     Case(barrier_of_some_lanes, "barrier", block=1, lane=13, count=2, options={"grid": 3}),
     Case(masked_mma, "divergent", warp=1, lane=4, count=28, says="all 32 lanes"),
-    Case(unfilled_warp, "divergent", warp=1, lane=0, count=8, options={"block": 40}, says="no threads"),
+    Case(unfilled_warp, "divergent", warp=1, lane=0, count=8, options={"block": 40}, says="not threads"),
     Case(masked_ldmatrix, "divergent", count=16),
     Case(masked_stmatrix, "divergent", count=62),
     Case(masked_movmatrix, "divergent", count=62),

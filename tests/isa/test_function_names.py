@@ -59,7 +59,7 @@ from warpmma.operations import operation, operations
 def test_other_names_of_functions_are_explained(name: str, says: str) -> None:
     with pytest.raises(MnemonicError) as caught:
         operation(name)
-    assert str(caught.value) == f"{name!r} is no operation that is simulated{says}"
+    assert str(caught.value) == f"{name!r} is not a simulated operation{says}"
 
 
 def test_a_machine_instruction_leads_to_the_form_that_is_it_alone() -> None:

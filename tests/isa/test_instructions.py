@@ -218,7 +218,7 @@ def test_bad_mnemonics_are_explained(mnemonic: str, message: str) -> None:
     with pytest.raises(MnemonicError) as caught:
         parse(mnemonic)
     assert message in str(caught.value)
-    assert mnemonic in str(caught.value) or "is no instruction" in str(caught.value)
+    assert mnemonic in str(caught.value) or "is not an instruction" in str(caught.value)
     assert_hint_is_legal(str(caught.value))
 
 
@@ -248,7 +248,7 @@ def test_records_that_are_no_instruction_are_refused() -> None:
     record = Instruction(m=16, n=8, k=16, d_type="f32", a_type="f16", b_type="f16", c_type="f16")
     with pytest.raises(MnemonicError, match="c_type is 'f16' where 'f32' is legal"):
         parse(record)
-    with pytest.raises(MnemonicError, match="is no instruction"):
+    with pytest.raises(MnemonicError, match="is not an instruction"):
         _ = record.targets
 
 

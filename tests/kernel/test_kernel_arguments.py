@@ -98,7 +98,7 @@ def test_subclasses_and_structures(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("argument", "says"),
     [
-        (1 << 32, r"args\[1\]: 4294967296 is no value of b32; expected an integer of -2147483648 to 4294967295"),
+        (1 << 32, r"args\[1\]: 4294967296 is not a value of b32; expected an integer of -2147483648 to 4294967295"),
         (1e300, r"args\[1\]: 1e\+300 is beyond the range of f32, where it would be inf"),
         (np.timedelta64(1, "s"), r"args\[1\] is a timedelta64; expected an integer, a float or an array"),
         (np.datetime64("2020-01-01"), r"args\[1\] is a datetime64; expected an integer, a float or an array"),
@@ -166,8 +166,8 @@ THREADS: dict[str, tuple[Callable[[Any], object], str]] = {
     "register of f32": (lambda t: t.register([1], np.float32), "expected uint16, uint32, uint64 or bool"),
     "register of an old alias": (lambda t: t.register([1], "a"), "is 'a'; expected uint16, uint32, uint64 or bool"),
     "register of nothing": (lambda t: t.register([1], "nonsense"), "'nonsense'; expected uint16, uint32, uint64"),
-    "constant": (lambda t: t.constant(np.timedelta64(1, "s")), "is no value of a b32 register"),
-    "huge constant": (lambda t: t.constant(HUGE), "<int that cannot be shown> is no value of a b32 register"),
+    "constant": (lambda t: t.constant(np.timedelta64(1, "s")), "is not a value of a b32 register"),
+    "huge constant": (lambda t: t.constant(HUGE), "<int that cannot be shown> is not a value of a b32 register"),
     "kind of a constant": (lambda t: t.constant(1, ["b32"]), r"a register is of b16, b32, b64, pred; got \['b32'\]"),
     "time": (lambda t: t("add.u32", t.laneid, np.timedelta64(1, "s")), "is timedelta64; expected a register or a"),
     "time of an operator": (lambda t: t.laneid + np.timedelta64(1, "s"), "is timedelta64; expected a register"),

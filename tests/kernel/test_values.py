@@ -65,7 +65,7 @@ def test_operators_with_numbers(values: list[int], number: int, width: int) -> N
         for name, function in BINARY.items():
             for swap in (False, True):
                 if not fits:
-                    with pytest.raises(OperandError, match=f"is no value of b{width}"):
+                    with pytest.raises(OperandError, match=f"is not a value of b{width}"):
                         getattr(operator, name)(*((number, x) if swap else (x, number)))
                     continue
                 got = getattr(operator, name)(*((number, x) if swap else (x, number)))

@@ -77,7 +77,7 @@ def test_plain_arrays_are_given_back_after_a_hazard_too() -> None:
 def test_what_nobody_wrote_is_unwritten_until_a_launch_or_the_host_has_written_it() -> None:
     device = wm.Device("sm_90")
     y = device.empty(32, np.uint32)
-    with pytest.raises(HazardError, match=r"unwritten: .*nobody wrote it: device array 0 is empty"):
+    with pytest.raises(HazardError, match=r"unwritten: .*it was never written: device array 0 is empty"):
         launch(read, 1, 32, [y])
     launch(double, 1, 16, [np.arange(16, dtype=np.uint32), y])
     launch(read, 1, 16, [y])
@@ -268,7 +268,7 @@ def test_target_and_device_of_a_launch() -> None:
         (lambda d: d.empty((2, 1.5)), "expected sizes"),
         (lambda d: d.empty(1 << 60), "more than any memory holds"),
         (lambda d: d.empty(2, "O"), "texts and Python objects"),
-        (lambda d: d.zeros(2, "nonsense"), "no type of elements"),
+        (lambda d: d.zeros(2, "nonsense"), "not a type of elements"),
         (lambda d: d.zeros(2).set(np.zeros(2)), "holds float32; the values are float64"),
         (lambda d: d.zeros(2).set(np.zeros(3, "f4")), r"is \(2,\); the values are \(3,\)"),
     ],

@@ -12,6 +12,7 @@ from hazard_kernels.case import run
 from hazard_kernels.races import read_after_write, write_after_read
 
 from warpmma.errors import OperandError, WarpmmaError
+from warpmma.kernel import Output
 from warpmma.kernel.call_sites import caller
 from warpmma.machine import KINDS, Hazard, HazardError, HazardWarning, Reporter
 
@@ -132,3 +133,16 @@ def test_lines_beyond_those_that_are_told_apart(monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(HazardError, match="warp 1 read it at a line that was not noted") as caught:
         run(write_after_read)
     assert caught.value.hazard.other is None
+
+
+def test_kinds_that_are_only_counted() -> None:
+    """In lanes, or once for the launch; other kinds are errors."""
+
+    def kernel(t: Any, x: Any, y: Any) -> None:
+        t("st.global.b32", x, t.laneid)
+
+    x, y = np.zeros(1, np.uint32), np.zeros(1, np.uint32)
+    result = run(kernel, x, Output(y), block=32, hazards={"lane order": "count", "unwritten": "count"})
+    assert result.hazards == [] and result.counts == {"lane order": 31, "unwritten": 1} and x[0] == 0
+    with pytest.raises(HazardError, match="lane order"):
+        run(kernel, x, Output(y), block=32, hazards={"unwritten": "count"})

@@ -36,7 +36,7 @@ def readable(device: wm.Device, address: int, size: int) -> list[int]:
 
 def test_fresh_memory_of_the_host_is_unwritten_until_somebody_writes_it() -> None:
     device, there, _ = fresh(64)
-    says = "unwritten: .*nobody has written these bytes of mapped array 0, or they were marked as unwritten"
+    says = "unwritten: .*these bytes of mapped array 0 were never written, or were marked as unwritten"
     with pytest.raises(HazardError, match=says):
         launch(lambda t: t("ld.global.b32", ADDRESS), 1, 1, [], target=device)
     launch(lambda t: t("st.global.b32", ADDRESS + 4, 7), 1, 1, [], target=device)

@@ -51,7 +51,7 @@ def run_lines(lines: Sequence[Line], group: Sequence[int] = (), swizzle: Swizzle
         for index, line in enumerate(lines):
             line.run(t, CODE[index], swizzle if index in group else None)
 
-    with warnings.catch_warnings():  # of memory that nobody wrote, and lanes that write one byte
+    with warnings.catch_warnings():  # of memory that was never written, and lanes that write one byte
         warnings.simplefilter("ignore", HazardWarning)
         return launch(kernel, 1, 32, [], target="sm_90", shared=SHARED, hazards="warn").costs
 

@@ -219,7 +219,7 @@ def test_operands_that_do_not_fit(call: Any, message: str) -> None:
         ),
         (
             lambda t: t(MULTIPLY, t(LOAD, t.constant(0)), [0.0] * 8, [0.0] * 8), "poison",
-            "loading there memory that nobody wrote",
+            "loading there memory that was never written",
         ),
     ],
 )  # fmt: skip

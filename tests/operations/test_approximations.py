@@ -119,13 +119,13 @@ def test_elementwise_takes_numbers_and_codes_of_any_shape() -> None:
             ("cvt.rn.f16x2.e4m3x2", np.zeros(3, np.uint16)), MnemonicError,
             "cvt.rn.f16x2.e4m3x2: e4m3x2 is two numbers; take the form of one, or call operation('cvt.rn.f16x2.e4m3x2",
         ),
-        (("shfl.sync.idx.b32", 1, 2, 3, 4), MnemonicError, "shfl.sync.idx.b32: its operands are no arrays of numbers"),
+        (("shfl.sync.idx.b32", 1, 2, 3, 4), MnemonicError, "shfl.sync.idx.b32: its operands are not arrays of numbers"),
         (("selp.f32", 0, 0, np.zeros(3)), OperandError, "selp.f32: operand 0: f32: got dtype int64"),
         (
             ("selp.f32", np.float32(0), np.float32(0), np.zeros(3)), OperandError,
             "selp.f32: operand 2 is float64; expected bool",
         ),
-        (("exp.f32", np.zeros(3)), MnemonicError, "'exp.f32' is no operation"),
+        (("exp.f32", np.zeros(3)), MnemonicError, "'exp.f32' is not a simulated operation"),
     ],
 )  # fmt: skip
 def test_elementwise_refuses(call: tuple[object, ...], error: type[Exception], text: str) -> None:

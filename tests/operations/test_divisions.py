@@ -200,7 +200,7 @@ def test_what_is_known_elsewhere() -> None:
     ],
 )
 def test_what_there_is_not(name: str, says: str) -> None:
-    with pytest.raises(MnemonicError, match=exactly(f"{name!r} is no operation that is simulated{says}")):
+    with pytest.raises(MnemonicError, match=exactly(f"{name!r} is not a simulated operation{says}")):
         operation(name)
 
 

@@ -61,7 +61,7 @@ def test_spellings(spelling: str, expected: list[str]) -> None:
 
 @pytest.mark.parametrize("spelling", ["add.{f32", "add..f32", "add.<f32", "add.f32}", "add .f 32", "add.[f32]]"])
 def test_what_is_no_spelling_is_refused(spelling: str) -> None:
-    with pytest.raises(TableError, match=r"is no qualifier, \{\}, \[\] or <>"):
+    with pytest.raises(TableError, match=r"is not a qualifier, \{\}, \[\] or <>"):
         _ = Spelling(spelling).mnemonics
 
 
@@ -201,12 +201,12 @@ def test_adding_an_operation_is_one_row(monkeypatch: pytest.MonkeyPatch) -> None
         (form("cvt.<f32 bf16>.bf16{.rni}"), "both read cvt."),
         (form("bar.cta .sync"), "bar.cta .<sync arrive> and bar.cta .sync overlap: both read bar.cta.sync"),
         (form("clz.b32", evidence=None), "clz.b32: no evidence; a row says how we know what it does"),
-        (form("clz.b33"), "clz.b33: '.b33' is no word of `vocabulary`"),
+        (form("clz.b33"), "clz.b33: '.b33' is not a word of `vocabulary`"),
         (form("cls.b32"), "cls.b32: PTX has no 'cls'"),
         (form("clz{.ftz}{.ftz}.b32"), "clz{.ftz}{.ftz}.b32 reads clz.ftz.b32 in two ways"),
         (form("clz.<b32 b64 b32>"), "clz.<b32 b64 b32> reads clz.b32 in two ways"),
         (form("clz{.ftz}{.sat}{.ftz.sat}.b32"), "reads clz.ftz.sat.b32 in two ways"),
-        (form("clz.<b32"), "is no qualifier"),
+        (form("clz.<b32"), "is not a qualifier"),
     ],
 )
 def test_forms_that_no_table_may_have(added: Form, says: str) -> None:
@@ -216,13 +216,13 @@ def test_forms_that_no_table_may_have(added: Form, says: str) -> None:
 
 
 def test_a_duplicate_is_refused() -> None:
-    with pytest.raises(TableError, match=r"^clz\.b32 stands in the table twice: both read clz\.b32$"):
+    with pytest.raises(TableError, match=r"^clz\.b32 occurs in the table twice: both read clz\.b32$"):
         FormTable((form("clz.b32"), form("clz.b32")))
 
 
 def test_forms_of_fragments_do_not_overlap_either() -> None:
     InstructionTable(FRAGMENT_FORMS).prove()
-    with pytest.raises(TableError, match=r"stands in the table twice: both read ldmatrix\."):
+    with pytest.raises(TableError, match=r"occurs in the table twice: both read ldmatrix\."):
         InstructionTable((*FRAGMENT_FORMS, replace(FRAGMENT_FORMS[0]))).prove()
 
 
@@ -274,15 +274,15 @@ def test_every_row_says_how_we_know() -> None:
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        ("ld.acquire.global.b32", "is no instruction that is simulated. Nearest: ld.acquire."),
-        ("ld.acquire.gpu.const.b32", "is no instruction that is simulated. Nearest: ld.acquire.gpu."),
-        ("st.const.b32", "is no instruction that is simulated. Nearest: st."),
+        ("ld.acquire.global.b32", "is not a simulated instruction. Nearest: ld.acquire."),
+        ("ld.acquire.gpu.const.b32", "is not a simulated instruction. Nearest: ld.acquire.gpu."),
+        ("st.const.b32", "is not a simulated instruction. Nearest: st."),
         ("ld.gobal.b32", "Nearest: ld.global.b32"),
-        ("ld.global.b32.ca.L1::evict_last", "is no instruction that is simulated. Nearest: ld.global."),
+        ("ld.global.b32.ca.L1::evict_last", "is not a simulated instruction. Nearest: ld.global."),
         ("cp.async.cg.shared", "Nearest: cp.async.cg.shared.global"),
         ("bar.sink", "Nearest: bar.sync"),
         ("cp.async.bulk.tensor.1d", "cp.async.bulk.tensor is PTX, not simulated yet"),
-        ("add.f31", "no operation that is simulated. Nearest: add.f32"),
+        ("add.f31", "is not a simulated operation. Nearest: add.f32"),
         ("mma.foo", "mma.foo: unknown qualifier '.foo'"),
         ("wgmma.mma_async.sync.aligned", "wgmma is PTX, computed by warpmma.matmul"),
     ],

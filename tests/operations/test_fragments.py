@@ -237,7 +237,7 @@ def test_addresses_are_aligned_where_they_count() -> None:
     addresses[1, 16:] = 1  # of no consequence
     assert not move.rows(addresses).any()
     addresses[1, 15] = 24
-    with pytest.raises(OperandError, match=r"x2\.shared\.b16: lane 15: address 0x18 is no multiple of 16"):
+    with pytest.raises(OperandError, match=r"x2\.shared\.b16: lane 15: address 0x18 is not a multiple of 16"):
         move.rows(addresses)
 
 
@@ -294,9 +294,9 @@ def test_loads_do_not_collect_and_stores_do_not_distribute() -> None:
 def test_mnemonics() -> None:
     assert matrix_move("ldmatrix.sync.aligned.x4.m8n8.shared.b16", "sm_80").mnemonic == LOAD.replace("x2", "x4")
     nearest = r"Nearest: ldmatrix\.sync\.aligned\.m16n16\.x[12]\.trans\.shared\.b8"
-    with pytest.raises(MnemonicError, match=rf"is no ldmatrix or stmatrix that is simulated\. {nearest}"):
+    with pytest.raises(MnemonicError, match=rf"is not a simulated ldmatrix or stmatrix\. {nearest}"):
         matrix_move("ldmatrix.sync.aligned.m16n16.x4.trans.shared.b8")
-    with pytest.raises(MnemonicError, match="is no ldmatrix"):
+    with pytest.raises(MnemonicError, match="is not a simulated ldmatrix"):
         matrix_move("ldmatrix.sync.aligned.m8n16.x1.shared.s8.s4")
     with pytest.raises(TargetError, match=r"x2\.shared\.b16 is not legal on sm_80; legal on sm_90, "):
         matrix_move(STORE, "sm_80")

@@ -73,7 +73,11 @@ def test_a_float_of_python_is_a_value_of_the_type() -> None:
     assert elementwise("div.rn.f64", 1.0, 3.0) == 1 / 3
     assert elementwise("tanh.approx.f16", 0.5) == elementwise("tanh.approx.f16", np.float16(0.5))
     cases: tuple[tuple[str, Any, str], ...] = (
-        ("tanh.approx.f16", 0.3, "tanh.approx.f16: operand 0: 0.3 is no value of f16; the nearest is 0.300048828125"),
+        (
+            "tanh.approx.f16",
+            0.3,
+            "tanh.approx.f16: operand 0: 0.3 is not a value of f16; the nearest is 0.300048828125",
+        ),
         ("neg.f32", 1e39, "neg.f32: operand 0: 1e+39 is beyond the range of f32, where it would be inf"),
         ("neg.f32", np.float64(0.5), "neg.f32: operand 0: f32: got dtype float64; expected float32, or raw codes as"),
         ("neg.f32", [0.5], "neg.f32: operand 0: f32: got dtype float64; expected float32, or raw codes as uint32"),

@@ -52,7 +52,8 @@ def test_text() -> None:
     text = ptx.load(TEXT, "k.ptx").check("sm_90").text()
     assert text.startswith("k.ptx: PTX 8.0 for sm_80, on sm_90, 2 entries\n")
     assert max(map(len, text.splitlines())) < 120
-    assert "  19:1: 'frob.s32' is no " in text and "  20:3: add.s32: got 2 operands; expected d0, a0, a1" in text
+    assert "  19:1: 'frob.s32' is not a simulated operation\n" in text
+    assert "  20:3: add.s32: got 2 operands; expected d0, a0, a1" in text
     assert "good: instructions by kind\n  mov.u32 2, setp.eq.s32 1, ld.param.u64 1, ret 1\n" in text
     simulated = TEXT.replace("frob.s32 %r1, %r2;", "").replace("%r2;\nret", "%r2, 1;\nret")
     assert ptx.load(simulated).check().text().endswith("\nall is simulated")

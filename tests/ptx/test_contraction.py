@@ -180,7 +180,7 @@ def test_a_quotient_is_the_product_of_its_factors() -> None:
 def test_only_approximate_divisions_have_factors() -> None:
     names: tuple[Any, ...] = ("div.rn.f32", "ex2.approx.f32", 5)
     for name in names:
-        with pytest.raises(OperandError, match=r"is no approximate division: expected one of div\.approx"):
+        with pytest.raises(OperandError, match=r"is not an approximate division: expected one of div\.approx"):
             divided_factors(name)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import lzma
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,11 @@ import pytest
 
 import warpmma as wm
 from lab.measure.same_address import FORMS, IDLE, ROOM, expected, kernels
-from lab.programs.texts import read_text
 from warpmma.machine import HazardWarning
 from warpmma.machine.base import memory_engine
 
 RECORDED = Path(__file__).parents[1] / "data/h200_same_address.npz"
+WELFORD = RECORDED.parent / "programs" / "welford.ptx.xz"
 BLOCKS = 64
 
 
@@ -64,7 +65,7 @@ def test_a_reduction_whose_lanes_differ_gives_the_words_of_an_h200(recorded: dic
     After the exchange of partial results by `shfl.bfly` the lanes that hold one row differ in the last bits, and all of
     them store to one address.
     """
-    entry = wm.ptx.load(read_text("welford.ptx"))["k"]
+    entry = wm.ptx.load(lzma.decompress(WELFORD.read_bytes()).decode())["k"]
     x = np.random.default_rng(0).standard_normal((64, 8)).astype(np.float32)
     y = np.zeros(128, np.float32)
     with pytest.warns(HazardWarning, match="lane order"):

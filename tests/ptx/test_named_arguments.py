@@ -88,7 +88,7 @@ def test_hazards_name_the_element() -> None:
     with pytest.raises(HazardError, match=r"at address 0x\w+, x\[0, 0\] \(and 15 more"):
         entry.launch(device, 2, 8, [np.ones((4, 2), np.float32), 2, 8])
     with pytest.raises(
-        HazardError, match=r"unwritten: .*, x\[0\] \(and 7 more lanes\): nobody wrote it: x is an Output"
+        HazardError, match=r"unwritten: .*, x\[0\] \(and 7 more lanes\): it was never written: x is an Output"
     ):
         entry.launch(device, 1, 8, [Output(np.ones(8, np.float32)), 2, 8])
     whole = np.ones(16, np.float32)

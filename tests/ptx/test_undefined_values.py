@@ -44,7 +44,7 @@ def test_half_of_a_register_that_nothing_writes() -> None:
     ],
 )
 def test_another_operand_decides(text: str) -> None:
-    """The upper half of the lanes load shared memory that nobody wrote, as merges of sorted lists do at their ends."""
+    """The upper half of the lanes load unwritten shared memory, as merges of sorted lists do at their ends."""
     load = "@%p1 st.shared.u32 [%r8], 5; ld.shared.u32 %r3, [%r8]; setp.eq.u32 %p2, %r3, 5;"
     assert launched(f"{load} {text} st.global.u32 [%d2], %r4;") == [1] * 16 + [0] * 16
     with pytest.raises(HazardError, match=r"ld.shared.u32: unwritten: .* and its value matters at <ptx>"):

@@ -36,45 +36,24 @@ class Replay(Shown):
     Attributes
     ----------
     instruction : Instruction
-    outputs : int
-        Elements of D compared; each result counts, one for each selector where there are several.
-    differences : int
-        How many of them differ.
-    first : str
-        Where the first difference is, with both values; empty without one.
-    evidence : Evidence
     """
 
     instruction: Instruction
-    outputs: int
-    differences: int
-    first: str
+    outputs: int  # elements of D compared; each result counts, one for each selector where there are several
+    differences: int  # how many of them differ
+    first: str  # where the first difference is, with both values; empty without one
     evidence: Evidence
 
 
 @dataclass(frozen=True)
 class Recording(Shown):
-    """A checked archive.
+    """A checked archive."""
 
-    Attributes
-    ----------
-    name : str
-        The file.
-    target : str
-        The recorded target, "sm_90" if not stated.
-    device : str
-        GPU, driver and toolkit, if stated.
-    undefined : {"error", "hardware"}
-        What `execute` is to do about undefined metadata.
-    fields : dict
-        Arrays by instruction and field.
-    """
-
-    name: str
-    target: str
-    device: str
-    undefined: Undefined
-    fields: dict[Instruction, dict[str, Array]]
+    name: str  # the file
+    target: str  # the recorded target, "sm_90" if not stated
+    device: str  # GPU, driver and toolkit, if stated
+    undefined: Undefined  # what `execute` is to do about undefined metadata
+    fields: dict[Instruction, dict[str, Array]]  # arrays by instruction and field
 
     def replay(self, target: str | None = None) -> Iterator[Replay]:
         """Execute what was recorded, instruction by instruction, and compare.
@@ -200,10 +179,6 @@ def shipped() -> Recording:
 
 def open_recording(path: str | Path) -> Recording:
     """Open an archive of recorded registers and check all of it.
-
-    Parameters
-    ----------
-    path : str or Path
 
     Returns
     -------

@@ -77,8 +77,6 @@ class Threads:
     ----------
     tid, ntid, ctaid, nctaid : tuple of Register
         PTX's special registers, x, y and z.
-    laneid, warpid : Register
-    target : str
     """
 
     def __init__(self, batch: Batch, grid: Grid, blocks: range) -> None:
@@ -255,7 +253,6 @@ class Threads:
         ----------
         value : int, float or bool
             An integer that fits, signed or not; a float as f32 ("b32") or f64 ("b64"); a bool for "pred".
-        kind : {"b16", "b32", "b64", "pred"}
 
         Raises
         ------
@@ -271,7 +268,7 @@ class Threads:
             with np.errstate(all="ignore"):  # rounding is the caller's wish, to infinity and below the least number too
                 return self._filled(np.asarray(value, f"f{bits // 8}").view(f"u{bits // 8}"), kind)
         if not is_integer(value) or kind == "pred" or not fits(int(value), bits):
-            raise OperandError(f"{shown(value)} is no value of a {kind} register")
+            raise OperandError(f"{shown(value)} is not a value of a {kind} register")
         return self._filled(np.asarray(int(value) & ((1 << bits) - 1), np.uint64), kind)
 
     def update(self, old: Register, new: Register) -> Register:

@@ -189,7 +189,7 @@ class Register(machine.WarpRegister):
     def __index__(self) -> int:
         raise OperandError(
             "a register has a value in every thread, and Python needs one number here: numbers that shape the kernel "
-            "are no `args` of a launch; bind them, with functools.partial say"
+            "are not `args` of a launch; bind them, with functools.partial say"
         )
 
     __int__ = __float__ = __index__

@@ -47,20 +47,15 @@ class WarpWords(Record):
 
     Attributes
     ----------
-    instruction : Instruction
     operand : {"metadata", "scale_a", "scale_b"}
-    words : tuple of int
-        A lane's each, 32 bits.
-    selector : int
-        Sparsity selector; of metadata.
     byte_id, thread_id : int
         Scale selectors; of scales.
     """
 
     instruction: Instruction
     operand: str
-    words: tuple[int, ...]
-    selector: int = 0
+    words: tuple[int, ...]  # A lane's each, 32 bits
+    selector: int = 0  # sparsity selector; of metadata
     byte_id: int = 0
     thread_id: int = 0
 
@@ -142,24 +137,16 @@ class WordPart(Record):
 
     Attributes
     ----------
-    cell : Cell
-        Which bits, and whose they are.
-    code : int
-        What they hold.
-    value : Fraction or None
-        The number; None for infinity, NaN, metadata, addresses and bits without a type.
     stored : tuple of int
         Of metadata, the columns of A that are stored, in the order of the stored elements; empty for all else, and for
         a nibble that mixes halves of tf32 elements.
-    meaning : str
-        The same in words.
     """
 
-    cell: Cell
-    code: int
-    value: Fraction | None = None
+    cell: Cell  # which bits, and whose they are
+    code: int  # what they hold
+    value: Fraction | None = None  # the number; None for infinity, NaN, metadata, addresses and bits without a type
     stored: tuple[int, ...] = ()
-    meaning: str
+    meaning: str  # the same in words
 
 
 def read_word(

@@ -170,11 +170,6 @@ def variant_of(record: FragmentHolder, operand: str) -> str:
 def layout_known(instruction: str | FragmentHolder, target: str | None = None) -> str:
     """Say in a line how the layouts of an instruction are known.
 
-    Parameters
-    ----------
-    instruction : str, Instruction, WarpgroupInstruction or FragmentInstruction
-    target : str, optional
-
     Raises
     ------
     MnemonicError, TargetError

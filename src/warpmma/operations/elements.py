@@ -18,24 +18,12 @@ from .records import RegisterType, register_type
 
 @dataclass(frozen=True, kw_only=True)
 class RegisterOf:
-    """A PTX type of an operand: elements of one format in a register.
+    """A PTX type of an operand: elements of one format in a register."""
 
-    Attributes
-    ----------
-    name : str
-        PTX's name.
-    fmt : FloatFormat or IntegerFormat
-        Of each element.
-    count : int
-        Element 0 sits in the low bits.
-    slot : int
-        Bits from one element to the next.
-    """
-
-    name: str
-    fmt: FloatFormat | IntegerFormat
-    count: int = 1
-    slot: int
+    name: str  # PTX's name
+    fmt: FloatFormat | IntegerFormat  # of each element
+    count: int = 1  # element 0 sits in the low bits
+    slot: int  # bits from one element to the next
 
     @property
     def register(self) -> RegisterType:
@@ -160,7 +148,7 @@ def float_code(type_: str, x: float, who: str) -> int:
         if (math.isinf(value) and not math.isinf(x)) or (value == 0 and x != 0):
             raise OperandError(f"{who}: {shown(x)} is beyond the range of {type_}, where it would be {value}")
     elif value != x and not (math.isnan(value) and math.isnan(x)):
-        raise OperandError(f"{who}: {shown(x)} is no value of {type_}; the nearest is {value!r}")
+        raise OperandError(f"{who}: {shown(x)} is not a value of {type_}; the nearest is {value!r}")
     return int(code)
 
 

@@ -56,7 +56,7 @@ def elementwise(mnemonic: str, *operands: npt.ArrayLike, target: str | None = No
     """
     row = operation(mnemonic, target)
     if row.lanes or len(row.outputs) != 1 or any(type_ not in TYPES and type_ != "pred" for type_ in row.types):
-        raise MnemonicError(f"{row.mnemonic}: its operands are no arrays of numbers; call operation({row.mnemonic!r})")
+        raise MnemonicError(f"{row.mnemonic}: its operands are not arrays of numbers; call operation({row.mnemonic!r})")
     if packed := [type_ for type_ in row.types if type_ != "pred" and TYPES[type_].count > 1]:
         single = _of_one_number(row.mnemonic, packed[0])
         raise MnemonicError(

@@ -38,7 +38,7 @@ DTYPES: Mapping[str, Any] = MappingProxyType({"b16": np.uint16, "b32": np.uint32
 CARRY = OperandSpec(names=("carry",), type="pred", kind="pred", implicit=True)
 """The carry, which no text names."""
 
-UNDEFINED = "the lane is not in its membermask, or a lane in it takes no part or has another one, or is no source"
+UNDEFINED = "the lane is not in its membermask, or a lane in it takes no part or has another one, or is not a source"
 
 
 @dataclass(frozen=True, kw_only=True)

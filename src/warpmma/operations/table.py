@@ -39,10 +39,6 @@ _MOST_SEEN, _SHOWN = 4096, 6
 class FormTable(InstructionTable[Form, InstructionRow]):
     """The rows of some forms; what is looked up is remembered.
 
-    Parameters
-    ----------
-    forms : iterable of Form
-
     Raises
     ------
     TableError
@@ -80,7 +76,7 @@ class FormTable(InstructionTable[Form, InstructionRow]):
 
     def unknown(self, name: str, kind: type[InstructionRow] | None, door: Door, what: str) -> MnemonicError:
         """Make the error for a name without a row of a kind, or of any: what the name is, or the nearest names."""
-        text = f"{name!r} is no {what} that is simulated"
+        text = f"{name!r} is not a simulated {what}"
         if known := explained(name, door):
             return MnemonicError(f"{text}: {known}")
         if name in self._forms and (there := self._likely(name, kind)):

@@ -18,7 +18,6 @@ def with_complement(mnemonic: str, target: str | None = None) -> Operation:
     ----------
     mnemonic : str
         That of one destination, which is the same. A `setp` that always has two, as that of f16x2, has no other row.
-    target : str, optional
 
     Returns
     -------
@@ -37,7 +36,7 @@ def with_complement(mnemonic: str, target: str | None = None) -> Operation:
     """
     found = complemented(operation(mnemonic, target))
     if found is None:
-        raise MnemonicError(f"{mnemonic} has no second destination; setp has two, p|q, but for f16 and bf16")
+        raise MnemonicError(f"{mnemonic} has no second destination; setp has two, p|q, except for f16 and bf16")
     return found
 
 
@@ -50,7 +49,6 @@ def with_selectors(mnemonic: str, selectors: Sequence[str], target: str | None =
     selectors : sequence of str
         Of the destination, a, b and, if there is one, c; "" where there is none: "b0" and "h1" of `vadd` and its like,
         "b3210" and "h02" of `vadd4` and `vadd2`, whose destination has a mask. Those of `vmad` may have the prefix "-".
-    target : str, optional
 
     Returns
     -------

@@ -28,12 +28,7 @@ SPACES: tuple[Space, ...] = ("generic", "global", "shared", "local", "const", "p
 
 @dataclass(frozen=True, slots=True)
 class Window(Shown):
-    """Generic addresses of a space.
-
-    Attributes
-    ----------
-    base, size : int
-    """
+    """Generic addresses of a space."""
 
     base: int
     size: int = 1 << 32

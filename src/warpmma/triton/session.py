@@ -188,9 +188,10 @@ def device(
 
 def _policy(hazards: Policy | Mapping[str, Policy]) -> Policy | Mapping[str, Policy]:
     """Only count, unless it is asked otherwise, where replicas of a result differ: Triton writes such stores itself."""
+    counted: Mapping[str, Policy] = {"lane order": "count"}
     if isinstance(hazards, str):
-        return {"lane order": "count"} if hazards == "error" else hazards
-    return {"lane order": "count"} | dict(hazards)
+        return counted if hazards == "error" else hazards
+    return {**counted, **hazards}
 
 
 def install(target: str | Device, **options: Any) -> TritonDevice:

@@ -31,26 +31,16 @@ class InstructionForm(Line, Generic[InstructionT]):
 
     Attributes
     ----------
-    spelling : str
-        By the rules of `Spelling`.
-    kind : type
-        Class of its records.
     fields : callable
         From the words of a mnemonic, in the order of the grammar, to what its record has besides the following.
-    since : str
-        Oldest target; some words want later ones (`REQUIRED`).
-    only : tuple of str
-        The targets that have it, where `since` says too much.
-    ptx : (int, int)
-        First version of PTX; some words want later ones.
     """
 
-    spelling: str
-    kind: type[InstructionT]
+    spelling: str  # by the rules of `Spelling`
+    kind: type[InstructionT]  # class of its records
     fields: Callable[[Words], Mapping[str, Any]]
-    since: str = "sm_70"
-    only: tuple[str, ...] = ()
-    ptx: Version = (6, 0)
+    since: str = "sm_70"  # oldest target; some words want later ones (`REQUIRED`)
+    only: tuple[str, ...] = ()  # the targets that have it, where `since` says too much
+    ptx: Version = (6, 0)  # first version of PTX; some words want later ones
 
     @property
     def text(self) -> str:  # type: ignore[override]
@@ -87,7 +77,7 @@ class InstructionForm(Line, Generic[InstructionT]):
             if head[0] not in OPCODES:
                 raise TableError(f"{self.spelling}: PTX has no {head[0]!r}")
             if unknown := [word for word in (*head[1:], *sorted(self.vocabulary)) if word not in WORDS]:
-                raise TableError(f"{self.spelling}: '.{unknown[0]}' is no word of `vocabulary`")
+                raise TableError(f"{self.spelling}: '.{unknown[0]}' is not a word of `vocabulary`")
         if found := _ambiguous(self):
             raise TableError(f"{self.spelling} reads {found} in two ways")
 
@@ -96,12 +86,7 @@ FormT = TypeVar("FormT", bound=InstructionForm[Any])
 
 
 class InstructionTable(Generic[FormT, InstructionT]):
-    """Instruction forms that do not overlap, and a cache of the records made from them.
-
-    Parameters
-    ----------
-    forms : iterable of InstructionForm
-    """
+    """Instruction forms that do not overlap, and a cache of the records made from them."""
 
     def __init__(self, forms: Iterable[FormT]) -> None:
         self._forms: dict[str, list[FormT]] = {}
@@ -117,7 +102,7 @@ class InstructionTable(Generic[FormT, InstructionT]):
         neighbours = {(id(a), id(b)): (a, b) for same in self._forms.values() for a, b in combinations(same, 2)}
         for a, b in neighbours.values():  # once, though of several opcodes
             if (found := common(a, b)) is not None:
-                what = "stands in the table twice" if a.spelling == b.spelling else f"and {b.spelling} overlap"
+                what = "occurs in the table twice" if a.spelling == b.spelling else f"and {b.spelling} overlap"
                 raise TableError(f"{a.spelling} {what}: both read {found}")
 
     def forms(self, opcode: str | None = None) -> tuple[FormT, ...]:

@@ -68,7 +68,7 @@ def _slots(spelling: str, text: str) -> Iterator[SpellingSlot]:
     while position < len(text):
         match = _SLOT.match(text, position)
         if match is None:
-            raise TableError(f"{spelling}: {text[position:]!r} is no qualifier, {{}}, [] or <>")
+            raise TableError(f"{spelling}: {text[position:]!r} is not a qualifier, {{}}, [] or <>")
         choices = _words(match[1] or match[2] or match[3])
         yield SpellingSlot(choices if match[3] else ((), *choices), bool(match[2]))
         position = match.end()
@@ -134,18 +134,13 @@ class Line(Shown):
 class Spelling(Line):
     """A line of PTX's grammar alone.
 
-    Attributes
-    ----------
-    text : str
-        By rule 1.
-
     Raises
     ------
     TableError
         A text that cannot be read, when its slots are asked for.
     """
 
-    text: str
+    text: str  # by rule 1
 
 
 def kept_words(words: Words) -> list[list[str]]:

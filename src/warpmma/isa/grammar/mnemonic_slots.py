@@ -64,31 +64,21 @@ class MnemonicSlot:
     holds : {str, int, bool, None}
         Type of what its fields hold: text, which may be None; numbers; whether the qualifier stands; of a fixed one
         nothing.
-    fields : tuple of str
-        By default one, of the part's name.
     spelling : str
         A qualifier, with braces for the value of a field; with braces for each of them if it holds all.
-    needs : str
-        What it looks like, if it cannot be left out.
-    partner : str
-        Part that a fixed qualifier goes with.
-    follows : bool
-        Whether it comes after its partner, in whatever order the mnemonic is written.
     readable : tuple of str
         Qualifiers that are read, although no row has them: the error then says what is legal in their place.
-    any_number : bool
-        Whether any numbers are read.
     """
 
     part: str
     holds: type[str] | type[int] | type[bool] | None = str
-    fields: tuple[str, ...] = ()
+    fields: tuple[str, ...] = ()  # by default one, of the part's name
     spelling: str = "{}"
-    needs: str = ""
-    partner: str = ""
-    follows: bool = False
+    needs: str = ""  # what it looks like, if it cannot be left out
+    partner: str = ""  # part that a fixed qualifier goes with
+    follows: bool = False  # whether it comes after its partner, in whatever order the mnemonic is written
     readable: tuple[str, ...] = ()
-    any_number: bool = False
+    any_number: bool = False  # whether any numbers are read
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -166,7 +156,6 @@ class Grammar(Record, Generic[RowT]):
         How much a field weighs when the nearest legal mnemonic is looked for, where that is not 1.
     unsupported : mapping of str to str
         Qualifiers that PTX has and this package does not simulate, each with the reason.
-    refusals : tuple of Refusal
     """
 
     opcode: str

@@ -52,22 +52,16 @@ class FormInstruction(PtxInstruction):
 
     Attributes
     ----------
-    mnemonic : str
-        In the order of PTX's grammar.
     since : str
         Oldest target that has it. "a" or "f" at its end means that feature set, as of `mma`.
-    only : tuple of str
-        The targets that have it, where `since` says too much.
-    ptx : (int, int)
-        First PTX version.
     convergence : {"none", "mask", "warp", "warpgroup", "cta", "cluster"}
         Who must execute it together; the form sets it.
     """
 
-    mnemonic: str
+    mnemonic: str  # in the order of PTX's grammar
     since: str
-    only: tuple[str, ...] = ()
-    ptx: Version
+    only: tuple[str, ...] = ()  # the targets that have it, where `since` says too much
+    ptx: Version  # first PTX version
     convergence: Convergence = field(default="none", repr=False, compare=False)
 
     @cached_property

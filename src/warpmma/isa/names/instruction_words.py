@@ -171,7 +171,9 @@ def _fragments(text: str) -> list[str]:
     words = (word.lower() for word in re.split(r"[\s.;,]+", text))
     found = [fragment for word in words for fragment in STAND_FOR.get(word, word).lower().split()]
     if not found:
-        raise MnemonicError("no words; expected a mnemonic, or words that leave one, such as m16n8k16 f16")
+        raise MnemonicError(
+            "no words; expected a mnemonic, or words that identify one instruction, such as m16n8k16 f16"
+        )
     return found
 
 

@@ -59,7 +59,7 @@ def parse_warpgroup(mnemonic: str | WarpgroupInstruction) -> WarpgroupInstructio
     >>> parse_warpgroup("wgmma.mma_async.sync.aligned.m64n40k32.s32.s8.s8")
     Traceback (most recent call last):
         ...
-    warpmma.errors.MnemonicError: wgmma.mma_async.sync.aligned.m64n40k32.s32.s8.s8 is no instruction:
+    warpmma.errors.MnemonicError: wgmma.mma_async.sync.aligned.m64n40k32.s32.s8.s8 is not an instruction:
     n is 40 where 32 is legal. Nearest legal: wgmma.mma_async.sync.aligned.m64n32k32.s32.s8.s8
     """
     return WGMMA_TABLE.parse(mnemonic, explained)

@@ -59,10 +59,6 @@ def parse(mnemonic: str | Instruction) -> Instruction:
 def parse_any(mnemonic: str | MatrixInstruction) -> MatrixInstruction:
     """Read a mnemonic of either kind, `mma` or `wgmma`, or words that name one, as `parse` does.
 
-    Parameters
-    ----------
-    mnemonic : str, Instruction or WarpgroupInstruction
-
     Returns
     -------
     Instruction or WarpgroupInstruction
@@ -100,10 +96,6 @@ def plainest(mnemonic: str | MatrixInstruction, target: str | None = None) -> Ma
 
 def parse_holder(mnemonic: str | FragmentHolder) -> FragmentHolder:
     """Read a mnemonic of any instruction that has fragments in registers.
-
-    Parameters
-    ----------
-    mnemonic : str, Instruction, WarpgroupInstruction or FragmentInstruction
 
     Returns
     -------

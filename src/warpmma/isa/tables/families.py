@@ -25,12 +25,8 @@ class Family(Shown):
 
     Attributes
     ----------
-    shapes : str
-        PTX shapes, separated by blanks.
     accumulators, multiplicands : tuple of (str, str)
         Types of (D, C) and of (A, B).
-    layouts : tuple of (str, str)
-        Of A and B.
     sparsity, kind : str, optional
     scales : tuple of (scale_vec or None, stype or None)
     satfinite, roundings, bit_ops : tuple
@@ -38,16 +34,12 @@ class Family(Shown):
     since : str
         First target. Of a target without suffix every later one follows; of an "f" one the later ones with "f" or "a";
         of an "a" one the later ones with "a".
-    ptx : (int, int)
-        First PTX version.
-    documented : bool
-        Whether PTX's grammar has these spellings.
     """
 
-    shapes: str
+    shapes: str  # PTX shapes, separated by blanks
     accumulators: Pairs
     multiplicands: Pairs
-    layouts: Pairs = (("row", "col"),)
+    layouts: Pairs = (("row", "col"),)  # of A and B
     sparsity: str | None = None
     kind: str | None = None
     scales: tuple[tuple[str | None, str | None], ...] = ((None, None),)
@@ -55,8 +47,8 @@ class Family(Shown):
     roundings: tuple[str | None, ...] = (None,)
     bit_ops: tuple[str | None, ...] = (None,)
     since: str
-    ptx: Version
-    documented: bool = True
+    ptx: Version  # first PTX version
+    documented: bool = True  # whether PTX's grammar has these spellings
 
     @property
     def targets(self) -> tuple[str, ...]:

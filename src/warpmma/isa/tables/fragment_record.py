@@ -138,7 +138,6 @@ class FragmentInstruction(FormInstruction, ABC):
         by : {"element", "lane"}
         target : str, optional
             As of `fragment`.
-        theme : {"auto", "light", "dark"}
 
         Raises
         ------
@@ -150,21 +149,11 @@ class FragmentInstruction(FormInstruction, ABC):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FragmentForm(InstructionForm[FragmentInstruction]):
-    """A row of the table: mnemonics that differ in their qualifiers.
+    """A row of the table: mnemonics that differ in their qualifiers."""
 
-    Attributes
-    ----------
-    section : str
-        Of the PTX ISA.
-    compared : str
-        What was compared with an H200; empty where nothing was.
-    opaque : bool
-        Whether PTX leaves the fragments open.
-    """
-
-    section: str
-    compared: str = ""
-    opaque: bool = False
+    section: str  # of the PTX ISA
+    compared: str = ""  # what was compared with an H200; empty where nothing was
+    opaque: bool = False  # whether PTX leaves the fragments open
 
     def layout_known(self, target: str | None = None) -> str:
         """Rule 3."""

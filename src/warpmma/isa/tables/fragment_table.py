@@ -68,10 +68,6 @@ def _every() -> tuple[FragmentInstruction, ...]:
 def fragment_instructions(target: str | None = None) -> tuple[FragmentInstruction, ...]:
     """List the `ldmatrix`, `stmatrix`, `movmatrix` and `wmma` of a target, or all of them.
 
-    Parameters
-    ----------
-    target : str, optional
-
     Returns
     -------
     tuple of FragmentInstruction

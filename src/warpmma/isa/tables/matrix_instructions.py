@@ -35,7 +35,6 @@ class MatrixInstruction(PtxInstruction):
     d_type, a_type, b_type, c_type : str
     sparsity, kind, scale_vec, stype, rounding, bit_op : str or None
         As spelled.
-    satfinite : bool
     """
 
     _grammar: ClassVar[Grammar[Any]]
@@ -190,16 +189,9 @@ RowT = TypeVar("RowT", bound=MnemonicRow)
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Table(Record, Generic[InstructionT, RowT]):
-    """All instructions of one kind.
+    """All instructions of one kind."""
 
-    Attributes
-    ----------
-    record : type
-        What the fields of the grammar make.
-    grammar : Grammar
-    """
-
-    record: type[InstructionT]
+    record: type[InstructionT]  # what the fields of the grammar make
     grammar: Grammar[RowT]
 
     @cached_property
@@ -287,4 +279,4 @@ class Table(Record, Generic[InstructionT, RowT]):
             f"{name} is {getattr(instruction, name)!r} where {getattr(legal, name)!r} is legal"
             for name in differing(legal)
         )
-        return f"{instruction} is no instruction: {parts}. Nearest legal: {legal}"
+        return f"{instruction} is not an instruction: {parts}. Nearest legal: {legal}"

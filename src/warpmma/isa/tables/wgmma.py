@@ -23,30 +23,20 @@ class WarpgroupFamily(Shown):
 
     Attributes
     ----------
-    n : tuple of int
-    k : int
     d_types : tuple of str
-    multiplicands : tuple of (str, str)
-        Types of (A, B).
     satfinite, bit_ops : tuple
         Choices of each qualifier.
-    targets : tuple of str
-        One: no later target has what came with sm_90a.
-    ptx : (int, int)
-        First PTX version.
-    documented : bool
-        Whether PTX's grammar has these spellings.
     """
 
     n: tuple[int, ...]
     k: int
     d_types: tuple[str, ...]
-    multiplicands: tuple[tuple[str, str], ...]
+    multiplicands: tuple[tuple[str, str], ...]  # types of (A, B)
     satfinite: tuple[bool, ...] = (False,)
     bit_ops: tuple[str | None, ...] = (None,)
-    targets: tuple[str, ...] = ("sm_90a",)
-    ptx: Version = (8, 0)
-    documented: bool = True
+    targets: tuple[str, ...] = ("sm_90a",)  # one: no later target has what came with sm_90a
+    ptx: Version = (8, 0)  # first PTX version
+    documented: bool = True  # whether PTX's grammar has these spellings
 
     @property
     def choices(self) -> Choices:

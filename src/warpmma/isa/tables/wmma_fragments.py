@@ -35,19 +35,10 @@ _HALF_ELEMENTS = 16  # rule 5
 
 @dataclass(frozen=True, kw_only=True)
 class Tile:
-    """The `mma` that `wmma` of some types is made of.
+    """The `mma` that `wmma` of some types is made of."""
 
-    Attributes
-    ----------
-    types : tuple of str
-        Of A and B.
-    before : str
-        First generation that has another one; "" if none has.
-    shape : str
-    """
-
-    types: tuple[str, ...]
-    before: str = ""
+    types: tuple[str, ...]  # of A and B
+    before: str = ""  # first generation that has another one; "" if none has
     shape: str
 
 
@@ -167,7 +158,6 @@ def chain(k: int, types: tuple[str, str, str, str], qualifiers: str, target: str
         Of D, A, B and C.
     qualifiers : str
         What the `mma` has besides, as ".satfinite".
-    target : str
 
     Returns
     -------

@@ -25,15 +25,9 @@ WMMA = "16,793,600 outputs of all 252 forms of sm_90, addresses generic"
 
 @dataclass(frozen=True, kw_only=True)
 class _Wmma(FragmentInstruction):
-    """Common base of loads, stores and products.
+    """Common base of loads, stores and products."""
 
-    Attributes
-    ----------
-    shape : (int, int, int)
-        m, n, k.
-    """
-
-    shape: tuple[int, int, int]
+    shape: tuple[int, int, int]  # m, n, k
 
     @property
     def form(self) -> FragmentForm:
@@ -57,16 +51,9 @@ class WmmaTransfer(_Wmma):
 
     Attributes
     ----------
-    direction : {"load", "store"}
     operand : {"A", "B", "C", "D"}
     shape : (int, int, int)
         m, n, k.
-    type : str
-        PTX type of an element.
-    order : {"row", "col"}
-        What is contiguous in memory.
-    space : {"", "global", "shared"}
-        "" is a generic address.
 
     Examples
     --------
@@ -78,9 +65,9 @@ class WmmaTransfer(_Wmma):
 
     direction: Literal["load", "store"]
     operand: Operand
-    type: str
-    order: Literal["row", "col"]
-    space: Literal["", "global", "shared"]
+    type: str  # PTX type of an element
+    order: Literal["row", "col"]  # what is contiguous in memory
+    space: Literal["", "global", "shared"]  # "" is a generic address
 
     @property
     def operands(self) -> tuple[str, ...]:

@@ -25,18 +25,10 @@ GRAINS: Any = getattr(_native, "grains", None)
 
 @dataclass(eq=False, slots=True)
 class GrainRuns:
-    """The grains that lanes touch: for each lane, a number of consecutive ones.
+    """The grains that lanes touch: for each lane, a number of consecutive ones."""
 
-    Attributes
-    ----------
-    first : ndarray of int64
-        The first grain of each lane, `[n]`.
-    each : int
-        Grains of a lane.
-    """
-
-    first: Array
-    each: int
+    first: Array  # the first grain of each lane, `[n]`
+    each: int  # grains of a lane
 
     @property
     def all(self) -> Array:

@@ -64,7 +64,7 @@ def literal(x: Any, type_: str, kind: str, who: str) -> int:
         if isinstance(x, bool | np.bool_) and type_ == "pred":
             return int(x)
         raise OperandError(
-            f"{who}: {shown(x)} is no value of a {type_} operand; predicates are True, False or registers"
+            f"{who}: {shown(x)} is not a value of a {type_} operand; predicates are True, False or registers"
         )
     element, _, count = type_.partition("x")
     if count:
@@ -87,7 +87,7 @@ def _integer(x: int, type_: str, kind: str, who: str) -> int:
     bits = int(type_[1:])
     if not fits(x, bits):
         range_ = f"{-(1 << (bits - 1))} to {(1 << bits) - 1}"
-        raise OperandError(f"{who}: {shown(x)} is no value of {type_}; expected an integer of {range_}")
+        raise OperandError(f"{who}: {shown(x)} is not a value of {type_}; expected an integer of {range_}")
     return x & ((1 << int(kind[1:])) - 1)
 
 

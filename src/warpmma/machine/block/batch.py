@@ -54,10 +54,6 @@ class Batch:
     blocks : range
     loaded_poison : set of Site
         Loads that read unwritten memory without a report.
-    lanes : Lanes
-    clocks : VectorClocks
-    memory : GlobalMemory
-    global_space, shared, local : Space
     """
 
     def __init__(
@@ -221,7 +217,7 @@ def _origin(register: WarpRegister, travels: bool) -> str:
     what += ", or that was computed from one" * travels
     if register.site is None:
         return what
-    loaded = ", or loading there memory that nobody wrote" * register.site.mnemonic.startswith(("ld", "wmma.load"))
+    loaded = ", or loading there memory that was never written" * register.site.mnemonic.startswith(("ld", "wmma.load"))
     loaded += ", or given there what another lane never wrote" * register.site.mnemonic.startswith("shfl")
     where = f"being masked off where it was made, at {register.site.place} ({register.site.mnemonic})"
     return f"{what}, {where}{loaded}"

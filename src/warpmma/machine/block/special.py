@@ -40,24 +40,12 @@ _UNIT, _RESERVED = 128, 1024  # bytes of shared memory
 
 @dataclass(frozen=True, kw_only=True)
 class Special:
-    """A special register.
+    """A special register."""
 
-    Attributes
-    ----------
-    name : str
-        Without its %.
-    bits : int
-        Its width; 1 for a predicate.
-    value : callable
-        From a `_Launch` to an array that broadcasts to `[block, warp, lane]`.
-    moves : bool
-        Whether its value changes while a program runs.
-    """
-
-    name: str
-    bits: int
-    value: Callable[[_Launch], Any]
-    moves: bool = False
+    name: str  # without its %
+    bits: int  # its width; 1 for a predicate
+    value: Callable[[_Launch], Any]  # from a `_Launch` to an array that broadcasts to `[block, warp, lane]`
+    moves: bool = False  # whether its value changes while a program runs
 
 
 @dataclass(frozen=True)

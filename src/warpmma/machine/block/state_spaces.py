@@ -40,7 +40,6 @@ def parts(batch: Batch, site: Site, space: str, address: Array, lanes: Array) ->
         One of `operations.SPACES`.
     address : ndarray of uint
         `[block, warp, lane]`.
-    lanes : ndarray of bool
     """
     if space == "shared":
         return [(batch.shared, address, lanes)]

@@ -101,5 +101,5 @@ def check_whole(batch: Batch, site: Site, lanes: Array) -> None:
     if not lanes.all():
         batch.reporter.report(
             "divergent", site, lanes & ~lanes.all(axis=-1, keepdims=True),
-            detail="all 32 lanes of a warp execute this together, and some are masked off or are no threads",
+            detail="all 32 lanes of a warp execute this together, and some are masked off or are not threads",
         )  # fmt: skip

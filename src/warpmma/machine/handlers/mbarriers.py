@@ -93,8 +93,6 @@ def transacted(batch: Batch, site: Site, at: Array, sizes: Array, lanes: Array, 
         `[block, warp, lane]`, in shared memory.
     sizes : ndarray of int
         Bytes of each lane.
-    lanes : ndarray of bool
-    pending : Pending
     """
     numbers = [sizes.astype(np.uint32)]
     for _, memory, touch in touches(batch, site, "shared", at, _SIZE, lanes, _SIZE):

@@ -211,7 +211,7 @@ def _converted(mnemonic: str, codes: Array) -> Array:
     """Convert codes of C or D as the machine's own instruction does."""
     operation = row(mnemonic)
     if not isinstance(operation, Operation):
-        raise OperandError(f"{mnemonic} is no operation")
+        raise OperandError(f"{mnemonic} is not an operation")
     dtype = np.uint16 if mnemonic.endswith("f16") else np.uint32
     (out,) = operation.compute(codes.astype(dtype))
     return np.asarray(out)

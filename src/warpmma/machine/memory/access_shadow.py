@@ -53,7 +53,7 @@ class AccessShadow(Shadow):
         Whether all of it has been written, or what of it has.
     scope : ThreadScope
         The threads that can access it.
-    nobody : str
+    cause : str
         What reports say about unwritten bytes.
     phase : int
         Offset of the first byte from a multiple of 32.
@@ -62,14 +62,14 @@ class AccessShadow(Shadow):
     """
 
     def __init__(
-        self, reporter: Reporter, data: Array, *, written: bool | WrittenGrains, scope: ThreadScope, nobody: str,
+        self, reporter: Reporter, data: Array, *, written: bool | WrittenGrains, scope: ThreadScope, cause: str,
         phase: int, element: Callable[[int, int], str],
     ) -> None:  # fmt: skip
         self._data, self._phase = data, phase
         self.grains = Grains(data.size, written=written, scope=scope, phase=phase)
         self._sources: list[Touch] = []  # of pending copies
         self._sync_cells = SyncCells(scope)
-        self._reporter, self._nobody, self._element = reporter, nobody, element
+        self._reporter, self._cause, self._element = reporter, cause, element
 
     @property
     def written(self) -> WrittenGrains | bool:
@@ -96,23 +96,30 @@ class AccessShadow(Shadow):
     def stored(self, touch: Touch, data: Array, last: Array | None) -> None:
         """See `Shadow`."""
         if last is not None:  # rule 5
-            kept = self._kept_in_warp(touch, data)
+            kept, again = self._kept(touch, data)
             lost = (self._bytes(touch) != kept).any(axis=1)
             self._report_at_once(touch, np.where(lost[:, None], last, np.uint64(0)), "writes something else there")
             other = (kept != data).any(axis=1) & ~lost
             self._report("lane order", touch, other[:, None], _LANE_ORDER)
-            same = (last != 0) & ~(lost | other)[:, None]
+            same = (again & ~lost & ~other)[:, None]
             self._report("same value", touch, same, "another thread does so in this very access")
         if touch.order != "weak":
             self._act(touch, reads=False, writes=np.ones(len(touch.offset), bool))
 
-    def _kept_in_warp(self, touch: Touch, data: Array) -> Array:
-        """Return, for each lane, the bytes that its warp leaves where it stores."""
+    def _kept(self, touch: Touch, data: Array) -> tuple[Array, Array]:
+        """Return for each lane the bytes that its warp leaves where it stores, and whether another stores after it."""
+        order = store_order(touch.lanes, touch.size)
+
+        def last(where: Array) -> Array:
+            """Return the lane that stores last where each lane does."""
+            place = np.unique(where, return_inverse=True)[1].reshape(-1)
+            found = np.empty(len(place), np.int64)
+            found[place[order]] = order
+            return found[place]
+
         warp = np.unique(touch.who.words >> np.uint64(WARP_BIT), return_inverse=True)[1].reshape(-1)
-        place = np.unique(warp * (1 + int(touch.offset.max())) + touch.offset, return_inverse=True)[1].reshape(-1)
-        order, last = store_order(touch.lanes, touch.size), np.empty(len(place), np.int64)
-        last[place[order]] = order
-        return np.asarray(data[last[place]])
+        in_warp = last(warp * (1 + int(touch.offset.max())) + touch.offset)
+        return data[in_warp], last(touch.offset) != np.arange(len(order))
 
     # Rule 6
 
@@ -321,7 +328,7 @@ class AccessShadow(Shadow):
             return None
         poison, bad = poison_of(np.repeat(written, self.grains.grain, axis=1), element)
         if not travels:
-            self._report("unwritten", touch, bad[:, None], self._nobody)
+            self._report("unwritten", touch, bad[:, None], self._cause)
         return poison
 
     def _bytes(self, touch: Touch) -> Array:

@@ -19,33 +19,20 @@ class Touch:
 
     Attributes
     ----------
-    site : Site
-    time : int
     clocks : VectorClocks
-    address : ndarray of int
-        `[block, warp, lane]`, for reports.
-    lanes : ndarray of bool
-        The lanes that take part, n in all.
-    offset : ndarray of int
-        The first byte of each, `[n]`.
-    size : int
-        Bytes of each.
-    who : Agents
     order : str
-    scope : ThreadScope
-        How strong the accesses are.
     """
 
     site: Site
     time: int
     clocks: VectorClocks
-    address: Array
-    lanes: Array
-    offset: Array
-    size: int
+    address: Array  # `[block, warp, lane]`, for reports
+    lanes: Array  # the lanes that take part, n in all
+    offset: Array  # the first byte of each, `[n]`
+    size: int  # bytes of each
     who: Agents
     order: MemoryOrder = "weak"
-    scope: ThreadScope = ThreadScope.GPU
+    scope: ThreadScope = ThreadScope.GPU  # how strong the accesses are
 
     def of(self, lanes: Array) -> Touch:
         """Return the access of those of its lanes that are among some."""
@@ -69,21 +56,11 @@ class Touch:
 
 
 class Turns(NamedTuple):
-    """Turns that lanes take at elements.
+    """Turns that lanes take at elements."""
 
-    Attributes
-    ----------
-    place : ndarray of int
-        The element of each turn: one turn for each element of a lane's vector.
-    held : ndarray of uint8
-        The values, `[element, byte]`.
-    contested : ndarray of bool
-        Elements that an unordered atomic of another thread changed last.
-    """
-
-    place: Array
-    held: Array
-    contested: Array
+    place: Array  # the element of each turn: one turn for each element of a lane's vector
+    held: Array  # the values, `[element, byte]`
+    contested: Array  # elements that an unordered atomic of another thread changed last
 
 
 class Taken(NamedTuple):
@@ -93,16 +70,10 @@ class Taken(NamedTuple):
     ----------
     found, left : ndarray of uint8
         The value that each turn has read, `[turn, byte]`, and the final values, `[element, byte]`.
-    wrote : ndarray of bool
-        Turns that wrote something.
-    open : ndarray of bool
-        Turns whose order mattered.
-    order : ndarray of int or None
-        The order of the turns; None for the given one.
     """
 
     found: Array
     left: Array
-    wrote: Array
-    open: Array
-    order: Array | None
+    wrote: Array  # turns that wrote something
+    open: Array  # turns whose order mattered
+    order: Array | None  # the order of the turns; None for the given one

@@ -43,31 +43,17 @@ class Region:
 
     Attributes
     ----------
-    name : str
-        As hazards call it: "array 0".
-    start : int
-        Its generic address.
     data : ndarray of uint8
-    written : WrittenGrains or bool
-        Which of its bytes are written.
-    nobody : str
-        What reports say about unwritten bytes.
-    held : range
-        Its addresses in the process, if it is memory of the caller.
-    live : bool
-        Whether it has not been freed.
-    heap : bool
-        Whether a kernel asked for it (`malloc`).
     """
 
-    name: str
-    start: int
+    name: str  # as hazards call it: "array 0"
+    start: int  # its generic address
     data: Array
-    written: WrittenGrains | bool = True
-    nobody: str = ""
-    held: range = range(0)
-    live: bool = True
-    heap: bool = False
+    written: WrittenGrains | bool = True  # which of its bytes are written
+    cause: str = ""  # what reports say about unwritten bytes
+    held: range = range(0)  # its addresses in the process, if it is memory of the caller
+    live: bool = True  # whether it has not been freed
+    heap: bool = False  # whether a kernel asked for it (`malloc`)
 
     @property
     def stop(self) -> int:
@@ -101,7 +87,6 @@ class AddressSpace:
         By address.
     bounds : (ndarray, ndarray) of uint64
         Where they begin, and where they end: valid until a piece is added or removed.
-    lock : RLock
     """
 
     def __init__(self) -> None:

@@ -20,7 +20,7 @@ class Allocation:
 
     Parameters
     ----------
-    reporter, data, written, scope, nobody, phase, element
+    reporter, data, written, scope, cause, phase, element
         As for `AccessShadow`.
 
     Attributes
@@ -31,7 +31,7 @@ class Allocation:
     """
 
     def __init__(
-        self, reporter: Reporter, data: Array, *, written: bool | WrittenGrains, scope: ThreadScope, nobody: str = "",
+        self, reporter: Reporter, data: Array, *, written: bool | WrittenGrains, scope: ThreadScope, cause: str = "",
         phase: int = 0, element: Callable[[int, int], str] = lambda address, size: "",
     ) -> None:  # fmt: skip
         self.data, self.phase = data, phase
@@ -39,7 +39,7 @@ class Allocation:
         self.shadow = Shadow(written)
         if reporter.tracking:
             self.shadow = AccessShadow(
-                reporter, data, written=written, scope=scope, nobody=nobody, phase=phase, element=element
+                reporter, data, written=written, scope=scope, cause=cause, phase=phase, element=element
             )
 
     def load(self, touch: Touch, element: int, *, travels: bool = False) -> tuple[Array, Array | None]:

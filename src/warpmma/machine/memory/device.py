@@ -250,7 +250,6 @@ class Device(Shown):
         ----------
         where : DeviceArray or int
             An array of the device, or the address of the first byte.
-        data : bytes, bytearray or memoryview
 
         Raises
         ------
@@ -300,7 +299,7 @@ class Device(Shown):
         if (other := self.space.holder(held, "map: the array")) is not None:
             raise OperandError(f"map: the array is memory of {other} already")
         name = name or self._name("mapped array")
-        region = Region(name=name, start=int(address or 0), data=data, held=held, written=written, nobody=_marked(name))
+        region = Region(name=name, start=int(address or 0), data=data, held=held, written=written, cause=_marked(name))
         if address is None:
             self.space.place(region)
         else:
@@ -387,7 +386,7 @@ class Device(Shown):
         at, region, size = self._range(who, where, size)
         region.mark(at, size, written)
         if not written:
-            region.nobody = _marked(region.name)
+            region.cause = _marked(region.name)
 
     def _range(self, who: str, where: Any, size: Any) -> tuple[int, Region, int]:
         """Return bytes from an array or an address on: the offset in their region, the region, and how many."""
@@ -439,7 +438,7 @@ class Device(Shown):
     def _place(self, data: Array, shape: tuple[int, ...], dtype: np.dtype[Any], *, written: bool) -> DeviceArray:
         name = self._name("device array")
         region = Region(
-            name=name, start=0, data=_bytes(data), written=written, nobody=f"nobody wrote it: {name} is empty"
+            name=name, start=0, data=_bytes(data), written=written, cause=f"it was never written: {name} is empty"
         )
         return DeviceArray(self, self.space.place(region), shape, dtype)
 
@@ -450,7 +449,7 @@ class Device(Shown):
 
 def _marked(name: str) -> str:
     """Return what hazards report about bytes that hold no data."""
-    return f"nobody has written these bytes of {name}, or they were marked as unwritten"
+    return f"these bytes of {name} were never written, or were marked as unwritten"
 
 
 def _bytes(array: Array) -> Array:
@@ -473,8 +472,8 @@ def _dtype(who: str, given: Any) -> np.dtype[Any]:
     try:
         dtype: np.dtype[Any] = np.dtype(given)
     except Exception:  # NumPy raises many kinds
-        raise OperandError(f"{who}: {shown(given)} is no type of elements") from None
+        raise OperandError(f"{who}: {shown(given)} is not a type of elements") from None
     check_elements(dtype, who)
     if dtype.itemsize == 0 or dtype.subdtype is not None:
-        raise OperandError(f"{who}: {shown(given)} is no type of numbers")
+        raise OperandError(f"{who}: {shown(given)} is not a type of numbers")
     return dtype

@@ -73,8 +73,8 @@ class GlobalMemory:
         if (region := self._space.holder(held, name)) is not None:
             start = region.start + held.start - region.held.start
         else:
-            nobody = f"nobody wrote it: {name} is an Output"
-            region = Region(name=name, start=0, data=data, written=written, held=held, nobody=nobody)
+            cause = f"it was never written: {name} is an Output"
+            region = Region(name=name, start=0, data=data, written=written, held=held, cause=cause)
             self._added.append(self._space.place(region))
             start = region.start
         self.call(start, name, array.shape, array.dtype)
@@ -127,7 +127,7 @@ class GlobalMemory:
             return 0
         region = Region(
             name=f"{nbytes} bytes of malloc", start=0, data=np.zeros(nbytes, np.uint8), written=False,
-            nobody="nobody wrote it since malloc gave it", heap=True,
+            cause="it was not written since malloc gave it", heap=True,
         )  # fmt: skip
         return self._space.place(region).start
 
@@ -238,7 +238,7 @@ class GlobalMemory:
         allocation = self._allocations.get(region)
         if allocation is None:
             allocation = self._allocations[region] = Allocation(
-                self._reporter, region.data, written=region.written, scope=ThreadScope.GPU, nobody=region.nobody,
+                self._reporter, region.data, written=region.written, scope=ThreadScope.GPU, cause=region.cause,
                 phase=region.start % PHASE, element=self._element,
             )  # fmt: skip
         allocation.sites[id(site)] = site

@@ -130,7 +130,6 @@ class GlobalSpace(Space):
     memory : GlobalMemory
     clocks : VectorClocks
         Of the batch.
-    reporter : Reporter
     """
 
     name = "global"

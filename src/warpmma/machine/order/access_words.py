@@ -56,18 +56,10 @@ def outside_scopes(a: Array, b: Array) -> Array:
 
 @dataclass(frozen=True)
 class Agents:
-    """The n threads that access memory in one event.
+    """The n threads that access memory in one event."""
 
-    Attributes
-    ----------
-    words : ndarray of uint64
-        Their access words, `[n]`.
-    first : int
-        Number of the first block of the batch.
-    """
-
-    words: Array
-    first: int
+    words: Array  # their access words, `[n]`
+    first: int  # number of the first block of the batch
 
     @cached_property
     def block(self) -> Array:

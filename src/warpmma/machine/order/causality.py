@@ -66,24 +66,17 @@ class _Released:
 
 _NO_CELLS: Array = np.zeros(0, np.int64)
 _NOTHING: Array = np.empty(0, object)
+_NO_CELLS.flags.writeable = _NOTHING.flags.writeable = False
 _Heard = dict[_Released, dict[ThreadScope, "VectorClock | None"]]
 """The cells that a thread has read strongly, and what it learns there by a fence of each scope."""
 
 
 @dataclass(eq=False)
 class SyncCells:
-    """The cells of a piece of memory to which clocks were released.
+    """The cells of a piece of memory to which clocks were released."""
 
-    Attributes
-    ----------
-    scope : ThreadScope
-        The threads that can access the memory.
-    released : dict
-        By cell.
-    """
-
-    scope: ThreadScope = ThreadScope.GPU
-    released: dict[int, _Released] = field(default_factory=dict)
+    scope: ThreadScope = ThreadScope.GPU  # the threads that can access the memory
+    released: dict[int, _Released] = field(default_factory=dict)  # by cell
     _cells: Array = field(default_factory=lambda: _NO_CELLS)
     _stale: bool = False
 
@@ -370,7 +363,6 @@ class Encounters:
     ----------
     shape : (int, int)
         Blocks, and warps of each.
-    causality : Causality
     """
 
     def __init__(self, shape: tuple[int, int], causality: Causality) -> None:
@@ -394,7 +386,6 @@ class Encounters:
         ----------
         own, other : (int, int, int)
             Block of the batch, warp and lane; the block of the other is negative in earlier batches.
-        time : int
         """
         if self._memory is None:
             return None

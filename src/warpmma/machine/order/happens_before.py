@@ -114,7 +114,6 @@ class VectorClocks:
         Everything before this time happens before everything that follows in its own block.
     touched : ndarray of int
         When each warp accessed memory last, `[block, warp]`.
-    causality : Causality
     """
 
     def __init__(self, blocks: range, warps: int, history: History, *, tracking: bool = True) -> None:

@@ -154,24 +154,16 @@ class Moment:
 
     Attributes
     ----------
-    time : int
-        Each thread's own accesses before it are ordered.
     warps : ndarray of int
         From barriers: up to which time other warps of the block are ordered, `[block, warp, other warp]`; or one time
         for all of them, `[block, warp]`.
-    own : ndarray of int
-        The same for the lanes of the own warp, `[block, warp]`.
-    pairs : ndarray of int or None
-        The same for each of them, `[block, warp, lane, other lane]`.
-    held : ndarray of object
-        The clock that each thread had acquired, `[block, warp, lane]`.
     """
 
-    time: int
+    time: int  # each thread's own accesses before it are ordered
     warps: Array
-    own: Array
-    pairs: Array | None
-    held: Array
+    own: Array  # the same for the lanes of the own warp, `[block, warp]`
+    pairs: Array | None  # the same for each of them, `[block, warp, lane, other lane]`
+    held: Array  # the clock that each thread had acquired, `[block, warp, lane]`
 
     def of(self, first: int, block: int, warp: int, lanes: list[int]) -> VectorClock:
         """Return the joined clock of lanes of a warp."""

@@ -49,7 +49,6 @@ class Argument(Shown):
     offset, size : int
     signed : bool
         Whether it is extended by its sign.
-    kind : RegisterType
     """
 
     offset: int
@@ -201,27 +200,21 @@ class Callee(Shown):
     Attributes
     ----------
     name : str
-    first : int
-        Place where it begins.
-    address : int
-        What `mov.u64 %rd, name` gives, and a call through a register finds it by.
     parameters, results : tuple of (int, int)
         Offset in its own frame and bytes of each.
     slots : range
         Its registers: a call of a function that may be running already keeps those of the running one.
     recursive : bool
-    frame : int
-        Bytes of its frame.
     """
 
     name: str
-    first: int
-    address: int = 0
+    first: int  # place where it begins
+    address: int = 0  # what `mov.u64 %rd, name` gives, and a call through a register finds it by
     parameters: tuple[tuple[int, int], ...] = ()
     results: tuple[tuple[int, int], ...] = ()
     slots: range = range(0)
     recursive: bool = False
-    frame: int = 0
+    frame: int = 0  # bytes of its frame
 
 
 AnyStep = InstructionStep | Branch | BranchTable | Call | Return | Alternative

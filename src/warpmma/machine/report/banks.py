@@ -102,23 +102,17 @@ class BankPattern(Shown):
 
     Attributes
     ----------
-    address : ndarray of int64
-        `[32]`, -1 where a lane takes no part.
-    size : int
-        Bytes a lane.
     phases, wavefronts : int
         Of one access.
     times : int
-    load : bool
-        Whether it is an `ld`, see `lanes`.
     """
 
-    address: Array
-    size: int
+    address: Array  # `[32]`, -1 where a lane takes no part
+    size: int  # bytes a lane
     phases: int
     wavefronts: int
     times: int = 0
-    load: bool = False
+    load: bool = False  # whether it is an `ld`, see `lanes`
 
     @property
     def lanes(self) -> int:

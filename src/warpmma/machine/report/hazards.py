@@ -249,7 +249,9 @@ class Reporter:
 
     def report_launch(self, kind: str, site: Site, detail: str) -> None:
         """Report a hazard of the launch, which no thread met."""
-        if self.tracking or kind not in TRACKED:
+        if self._policy.get(kind) == "count":
+            self.counts[kind] += 1
+        elif self.tracking or kind not in TRACKED:
             self._tell(Hazard(kind=kind, site=site, detail=detail))
 
     def aligned(self, site: Site, address: Array, alignment: int, lanes: Array) -> Array:
@@ -274,20 +276,10 @@ class Reporter:
 
 
 class NamedArray(NamedTuple):
-    """An array of a launch.
+    """An array of a launch."""
 
-    Attributes
-    ----------
-    name : str
-        Its name in the kernel, or in the list of arguments.
-    start : int
-        Its generic address.
-    shape : tuple of int
-    dtype : dtype
-    """
-
-    name: str
-    start: int
+    name: str  # its name in the kernel, or in the list of arguments
+    start: int  # its generic address
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
 

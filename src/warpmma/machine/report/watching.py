@@ -113,12 +113,7 @@ class WatchedProduct(Shown):
 
 
 class Watching:
-    """Keeps executions for a launch, whose batches report every `mma`.
-
-    Parameters
-    ----------
-    watch : Watch
-    """
+    """Keeps executions for a launch, whose batches report every `mma`."""
 
     def __init__(self, watch: Watch) -> None:
         if not isinstance(watch, Watch):
@@ -142,7 +137,6 @@ class Watching:
             `[block, warp]`: the warps that execute it.
         registers : mapping from str to ndarray
             `[block, warp, ...]`.
-        numbers : mapping from str to int
         """
         watch = self._watch
         if not watch.fits(site):

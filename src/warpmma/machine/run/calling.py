@@ -43,13 +43,7 @@ _DEEP = _FRAMES // _AHEAD
 
 
 class Calls:
-    """The calls of a program's threads.
-
-    Parameters
-    ----------
-    state : State
-    meetings : ConvergencePoints
-    """
+    """The calls of a program's threads."""
 
     _runtime_calls: Mapping[str, RuntimeCall]
     _taken: Array

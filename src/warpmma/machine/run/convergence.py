@@ -41,29 +41,19 @@ class ConvergenceStep:
 
     Attributes
     ----------
-    number : int
-        Its place in the program.
     site : Site
-    act : callable
-        Executes it, for a group of lanes that are all here.
-    mask : callable or None
-        Returns the membermasks, uint32 `[block, warp, lane]`; None for whole warps.
     read, write : callable
         Return its operands, and take its results, for a group of lanes.
-    handle : callable
-        From the site, operands and lanes to the results.
-    count : callable
-        Counts an execution by a group.
     """
 
-    number: int
+    number: int  # its place in the program
     site: Site
-    act: Callable[[Group], object]
-    mask: Callable[[], Array] | None
+    act: Callable[[Group], object]  # executes it, for a group of lanes that are all here
+    mask: Callable[[], Array] | None  # returns the membermasks, uint32 `[block, warp, lane]`; None for whole warps
     read: Callable[[], list[Any]]
     write: Callable[[Any, Group], None]
-    handle: Callable[[Site, list[Any], Array], Any]
-    count: Callable[[Group], None]
+    handle: Callable[[Site, list[Any], Array], Any]  # from the site, operands and lanes to the results
+    count: Callable[[Group], None]  # counts an execution by a group
 
 
 class ConvergencePoint:

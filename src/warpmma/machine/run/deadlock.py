@@ -38,12 +38,7 @@ class _Kept:
 
 
 class Spins:
-    """Looks for spins that cannot end.
-
-    Parameters
-    ----------
-    state : State
-    """
+    """Looks for spins that cannot end."""
 
     def __init__(self, state: State) -> None:
         self._state = state

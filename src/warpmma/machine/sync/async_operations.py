@@ -42,34 +42,20 @@ class AsyncOperation:
     Attributes
     ----------
     site : Site
-    address : ndarray of int
-        Where it writes, `[block, warp, lane]`: for reports.
-    lanes : ndarray of bool
-        The lanes that issued it.
-    active : ndarray of bool
-        Those of them for which it is not complete.
     sources, targets : list of (Allocation, Touch)
         What it still has to read; what it writes.
-    data : ndarray of uint8
-        What it writes, `[n, size]`, for each of `lanes`.
-    groups : str or None
-        The groups that it can join; None if an mbarrier counts it.
-    committed : ndarray of int
-        How many groups the thread has committed since the operation's own; -1 while it is in none.
-    awaited : ndarray of bool
-        Lanes that need not wait for it: an mbarrier does, or its sources have been read.
     """
 
     site: Site
-    address: Array
-    lanes: Array
-    active: Array
+    address: Array  # where it writes, `[block, warp, lane]`: for reports
+    lanes: Array  # the lanes that issued it
+    active: Array  # those of them for which it is not complete
     sources: list[Touched]
     targets: list[Touched]
-    data: Array
-    groups: Groups | None
-    committed: Array
-    awaited: Array
+    data: Array  # what it writes, `[n, size]`, for each of `lanes`
+    groups: Groups | None  # the groups that it can join; None if an mbarrier counts it
+    committed: Array  # how many groups the thread has committed since the operation's own; -1 while it is in none
+    awaited: Array  # lanes that need not wait for it: an mbarrier does, or its sources have been read
 
     def publish(self, done: Array) -> None:
         """Write the data that it has copied for some lanes (rule 4)."""
@@ -98,12 +84,7 @@ class Pending(NamedTuple):
 
 
 class AsyncOperations:
-    """The asynchronous operations of a batch of blocks.
-
-    Parameters
-    ----------
-    reporter : Reporter
-    """
+    """The asynchronous operations of a batch of blocks."""
 
     def __init__(self, reporter: Reporter) -> None:
         self._reporter = reporter

@@ -85,49 +85,31 @@ class _State:
     ----------
     arrived, waiting : ndarray of bool
         `[block, warp, lane]`.
-    expected : ndarray of int
-        Number of threads, `[block]`; 0 for all, -1 if none has arrived yet.
     when, knew : ndarray of int
         For each warp that has arrived: see `VectorClocks.arrive`.
-    whole : ndarray of bool
-        Warps that arrived as a whole, for which `when` and `knew` hold, `[block, warp]`.
-    met : ndarray of int
-        When the warps that met here last arrived, `[block, warp]`; 0 for others.
-    held : ndarray of object or None
-        The clocks that threads had acquired when they arrived (`causality`), if any.
     parts : dict of int to VectorClock
         By block, the clock of lanes that arrived without the rest of their warp.
     brought, true : ndarray of int
         How many threads arrived with `red`, and how many of them with a true predicate, `[block]`.
-    awaited : list of Awaited
-        The values that waiting threads are to receive.
-    site : Site
-        Where threads arrived last.
     """
 
     arrived: Array
     waiting: Array
-    expected: Array
+    expected: Array  # number of threads, `[block]`; 0 for all, -1 if none has arrived yet
     when: Array
     knew: Array
-    met: Array
-    site: Site
+    met: Array  # when the warps that met here last arrived, `[block, warp]`; 0 for others
+    site: Site  # where threads arrived last
     brought: Array
     true: Array
-    whole: Array
-    held: Array | None = None
+    whole: Array  # warps that arrived as a whole, for which `when` and `knew` hold, `[block, warp]`
+    held: Array | None = None  # the clocks that threads had acquired when they arrived (`causality`), if any
     parts: dict[int, VectorClock] = field(default_factory=dict)
-    awaited: list[Awaited] = field(default_factory=list)
+    awaited: list[Awaited] = field(default_factory=list)  # the values that waiting threads are to receive
 
 
 class Barriers:
     """The barriers of a batch of blocks.
-
-    Parameters
-    ----------
-    lanes : Lanes
-    clocks : VectorClocks
-    reporter : Reporter
 
     Attributes
     ----------

@@ -93,7 +93,7 @@ def divided_factors(mnemonic: str) -> Operation:
     """
     if not (isinstance(mnemonic, str) and mnemonic in SEQUENCES and SEQUENCES[mnemonic].dividend):
         known = ", ".join(form for form, sequence in SEQUENCES.items() if sequence.dividend)
-        raise OperandError(f"{shown(mnemonic)} is no approximate division: expected one of {known}")
+        raise OperandError(f"{shown(mnemonic)} is not an approximate division: expected one of {known}")
     return _factors(mnemonic)
 
 

@@ -39,7 +39,6 @@ class Fence(Control):
     ----------
     order : {"sc", "acq_rel", "acquire", "release", "weak"}
         "weak" for fences without effect here (rule 2).
-    scope : {"cta", "cluster", "gpu", "sys"}
     """
 
     order: MemoryOrder

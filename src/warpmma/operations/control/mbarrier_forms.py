@@ -48,7 +48,6 @@ class Mbarrier(Control):
         Of a copy: whether it is one of the expected arrivals.
     orders : bool
         Whether it orders memory, and is not `.relaxed`.
-    scope : {"cta", "cluster"}
     """
 
     action: Action

@@ -20,12 +20,7 @@ from .fences import Control
 
 @dataclass(frozen=True, kw_only=True)
 class Stack(Control):
-    """One instruction on the stack of a thread.
-
-    Attributes
-    ----------
-    action : {"alloca", "stacksave", "stackrestore"}
-    """
+    """One instruction on the stack of a thread."""
 
     action: Literal["alloca", "stacksave", "stackrestore"]
 

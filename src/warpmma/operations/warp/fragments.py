@@ -59,7 +59,9 @@ class MatrixMove(FragmentMove, InstructionRow):
         if (bad := counted % self.alignment != 0).any():
             *place, lane = (int(i) for i in np.argwhere(bad)[0])
             address = int(counted[(*place, lane)])
-            raise OperandError(f"{self.mnemonic}: lane {lane}: address {address:#x} is no multiple of {self.alignment}")
+            raise OperandError(
+                f"{self.mnemonic}: lane {lane}: address {address:#x} is not a multiple of {self.alignment}"
+            )
         return counted.reshape(*counted.shape[:-1], self.matrices, self.rows_per_matrix)
 
     def distribute(self, data: npt.ArrayLike) -> Array:

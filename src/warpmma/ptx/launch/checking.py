@@ -25,33 +25,17 @@ class EntryNeeds(Shown):
     Attributes
     ----------
     name : str
-    functions : tuple of str
-        Functions that it may call.
-    shared : int
-        Bytes of static shared memory.
-    dynamic : bool
-        Whether it also uses dynamic shared memory.
-    local : int
-        Bytes of a thread's frame, without the frames of the functions that it calls.
-    parameters : int
-        Bytes.
-    registers : mapping of str to int
-        Number by class, as named in the text: ptxas uses fewer.
-    instructions : mapping of str to int
-        How often each mnemonic occurs in the code that may run.
-    problems : tuple of PtxError
-        Lines that are not simulated, or that are refused at run time for some operands.
     """
 
     name: str
-    functions: tuple[str, ...]
-    shared: int
-    dynamic: bool
-    local: int
-    parameters: int
-    registers: Mapping[str, int]
-    instructions: Mapping[str, int]
-    problems: tuple[PtxError, ...]
+    functions: tuple[str, ...]  # functions that it may call
+    shared: int  # bytes of static shared memory
+    dynamic: bool  # whether it also uses dynamic shared memory
+    local: int  # bytes of a thread's frame, without the frames of the functions that it calls
+    parameters: int  # bytes
+    registers: Mapping[str, int]  # number by class, as named in the text: ptxas uses fewer
+    instructions: Mapping[str, int]  # how often each mnemonic occurs in the code that may run
+    problems: tuple[PtxError, ...]  # lines that are not simulated, or that are refused at run time for some operands
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,17 +46,12 @@ class ModuleNeeds(Shown):
     ----------
     name, target : str
         The target that was asked about.
-    version : (int, int)
-        Of PTX.
-    compiled : str
-        The target that the text names.
-    entries : tuple of EntryNeeds
     """
 
     name: str
     target: str
-    version: tuple[int, int]
-    compiled: str
+    version: tuple[int, int]  # of PTX
+    compiled: str  # the target that the text names
     entries: tuple[EntryNeeds, ...]
 
     @property

@@ -88,25 +88,12 @@ def _own(loc: LineOf) -> LineOf:
 
 @dataclass(frozen=True, slots=True)
 class RegisterRange:
-    """`.reg .b32 %r<5>` or `.reg .v2 .f32 %v`: one declaration, whose registers are found by name without listing them.
+    """`.reg .b32 %r<5>` or `.reg .v2 .f32 %v`: one declaration; registers are found by name, not listed."""
 
-    Attributes
-    ----------
-    name : str
-        The part before the number, or the whole name.
-    type : str
-        PTX type of one element: "b32", "pred", "f16x2".
-    vector : int
-        Elements: 1, 2 or 4.
-    count : int or None
-        Of `name<count>`; None where it is one register.
-    position : Position
-    """
-
-    name: str
-    type: str
-    vector: int
-    count: int | None
+    name: str  # the part before the number, or the whole name
+    type: str  # PTX type of one element: "b32", "pred", "f16x2"
+    vector: int  # elements: 1, 2 or 4
+    count: int | None  # of `name<count>`; None where it is one register
     position: Position
 
 
@@ -127,34 +114,21 @@ class Variable:
     Attributes
     ----------
     space : str
-    type : str
-        PTX type of an element: "b8", "f32"; of a parameter "b64", "u32", ...
-    vector : int
-        Of `.v2`, `.v4`; 1 otherwise.
-    name : str
-        As it is written.
     dimensions : tuple of int or None
         Of an array; None for a scalar. `[]` is (0,), extern shared memory, unless initial values say the size.
-    alignment : int
-        In bytes: that of `.align`, or the natural one.
     initial : tuple of int or AddressOf
         Codes of elements in the order of memory, cut off where zeros follow; () for none.
-    linkage : str
-        "extern", "visible", "weak", "common" or "".
-    pointer : tuple of (str, int) or None
-        Of `.ptr .global .align 16`: the space, "" for none, and the alignment.
-    position : Position
     """
 
     space: Space
-    type: str
-    vector: int
-    name: str
+    type: str  # PTX type of an element: "b8", "f32"; of a parameter "b64", "u32",
+    vector: int  # of `.v2`, `.v4`; 1 otherwise
+    name: str  # as it is written
     dimensions: tuple[int, ...] | None
-    alignment: int
+    alignment: int  # in bytes: that of `.align`, or the natural one
     initial: tuple[int | AddressOf, ...] = ()
-    linkage: str = ""
-    pointer: tuple[str, int] | None = None
+    linkage: str = ""  # "extern", "visible", "weak", "common" or ""
+    pointer: tuple[str, int] | None = None  # of `.ptr .global .align 16`: the space, "" for none, and the alignment
     position: Position = Position(0, 0)
 
     @property
@@ -326,30 +300,22 @@ class Statement:
 
     Attributes
     ----------
-    mnemonic : str
-        The opcode with its qualifiers, as it is written, without blanks: "ld.global.L2::128B.v4.u32".
     operands : tuple of Operand
         In their order. `variable+8` without brackets (as of `mov`) is a `Place`, too, and so is `variable[2]`, whose
         offset is in bytes. Of `call (r), f, (a, b), proto` a `VectorOf`, a `Symbol`, a `VectorOf` and a `Symbol`, with
         the parts that are written.
     guard : Symbol or None
-    negated : bool
-        Of `@!p`.
-    paired : bool
-        Whether operands 0 and 1 were written `d|p`.
-    position : Position
-        Of the opcode.
     loc : LineOf or None
     beside : str
         Of what no text has: the mnemonic of the statement beside which it stands. It changes nothing of the program.
     """
 
-    mnemonic: str
+    mnemonic: str  # the opcode with its qualifiers, as it is written, without blanks: "ld.global.L2::128B.v4.u32"
     operands: tuple[Operand, ...]
     guard: Symbol | None = None
-    negated: bool = False
-    paired: bool = False
-    position: Position = Position(0, 0)
+    negated: bool = False  # of `@!p`
+    paired: bool = False  # whether operands 0 and 1 were written `d|p`
+    position: Position = Position(0, 0)  # of the opcode
     loc: LineOf | None = None
     beside: str = ""
 
@@ -370,8 +336,6 @@ class Function(Shown):
 
     Attributes
     ----------
-    kind : {"entry", "func"}
-    name : str
     parameters, results : tuple of Variable or RegisterRange
     directives : mapping of str to tuple of int
         "maxntid", "reqntid", "minnctapersm", "maxnreg", "noreturn", ...: () where no number follows.
@@ -382,10 +346,6 @@ class Function(Shown):
         `.branchtargets` and `.calltargets` by label.
     prototypes : mapping of str to (results, parameters)
         `.callprototype` by label.
-    defined : bool
-        Whether it has a body.
-    linkage : str
-    position : Position
     """
 
     kind: Literal["entry", "func"]
@@ -397,7 +357,7 @@ class Function(Shown):
     body: tuple[Statement | Label, ...] = ()
     targets: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     prototypes: Mapping[str, tuple[tuple[Declaration, ...], tuple[Declaration, ...]]] = field(default_factory=dict)
-    defined: bool = True
+    defined: bool = True  # whether it has a body
     linkage: str = ""
     position: Position = Position(0, 0)
 
@@ -408,35 +368,19 @@ class Module(Shown):
 
     Attributes
     ----------
-    name : str
-        Path of the text, or "<ptx>".
-    text : str
-        All of it.
-    version : (int, int)
-    target : str
     address_size : int
-    variables : mapping of str to Variable
-        Of the module, in its order.
-    functions : mapping of str to Function
-        Reads a body when it is looked up first; iterating over names reads none.
-    kinds : mapping of str to str
-        "entry" or "func" of each function, without reading it.
-    options : tuple of str
-        What `.target` says besides: "debug", "map_f64_to_f32".
-    targeted : Position
-        Of the target's name.
     """
 
-    name: str
-    text: str = field(repr=False)
+    name: str  # path of the text, or "<ptx>"
+    text: str = field(repr=False)  # all of it
     version: tuple[int, int]
     target: str
     address_size: int
-    variables: Mapping[str, Variable]
-    functions: Mapping[str, Function]
-    kinds: Mapping[str, str]
-    options: tuple[str, ...] = ()
-    targeted: Position = Position(0, 0)
+    variables: Mapping[str, Variable]  # of the module, in its order
+    functions: Mapping[str, Function]  # reads a body when it is looked up first; iterating over names reads none
+    kinds: Mapping[str, str]  # "entry" or "func" of each function, without reading it
+    options: tuple[str, ...] = ()  # what `.target` says besides: "debug", "map_f64_to_f32"
+    targeted: Position = Position(0, 0)  # of the target's name
 
     def place(self, position: Position) -> str:
         """Write a place in the text: "kernel.ptx:12:5"."""
