@@ -22,20 +22,24 @@ LANES, IDLE, ROOM = 32, 0xFFFFFFFF, 512
 FORMS = {"b8": 1, "b16": 2, "b32": 4, "b64": 8, "v2.b32": 8, "v4.b32": 16, "v2.b64": 16}
 """Bytes of an access by its type."""
 SPACES = ("shared", "global")
-_TEXT = """.version 8.0
-.target sm_80
-.address_size 64
-.visible .entry store(.param .u64 store_cells, .param .u64 store_y) {{
-.reg .pred %p<2>; .reg .b16 %h<2>; .reg .b32 %r<9>; .reg .b64 %rd<9>;
-.shared .align 16 .b8 room[512];
-ld.param.u64 %rd1, [store_cells];
+_CELL = """ld.param.u64 %rd1, [store_cells];
 ld.param.u64 %rd2, [store_y];
 mov.u32 %r1, %tid.x;
 mov.u32 %r2, %ctaid.x;
 mad.lo.u32 %r3, %r2, 32, %r1;
 mul.wide.u32 %rd3, %r3, 4;
 add.u64 %rd3, %rd1, %rd3;
-ld.global.u32 %r4, [%rd3];
+ld.global.u32 %r4, [%rd3];"""
+_TEXT = (
+    """.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry store(.param .u64 store_cells, .param .u64 store_y) {{
+.reg .pred %p<2>; .reg .b16 %h<2>; .reg .b32 %r<9>; .reg .b64 %rd<9>;
+.shared .align 16 .b8 room[512];
+"""
+    + _CELL
+    + """
 mul.wide.u32 %rd4, %r2, 512;
 add.u64 %rd2, %rd2, %rd4;
 mul.lo.u32 %r5, %r1, 16843009;
@@ -47,6 +51,7 @@ mul.wide.u32 %rd6, %r4, {size};
 ret;
 }}
 """
+)
 _BODIES = {
     "global": "add.u64 %rd6, %rd2, %rd6;\n@%p1 st.global.{type} [%rd6], {value};",
     "shared": """mov.u64 %rd7, room;
@@ -61,20 +66,16 @@ ld.shared.v4.b32 {{%r5, %r6, %r7, %r8}}, [%rd4];
 add.u64 %rd8, %rd2, %rd8;
 st.global.v4.b32 [%rd8], {{%r5, %r6, %r7, %r8}};""",
 }
-_STMATRIX = """.version 8.0
+_STMATRIX = (
+    """.version 8.0
 .target sm_90
 .address_size 64
 .visible .entry store(.param .u64 store_cells, .param .u64 store_y) {{
 .reg .b32 %r<16>; .reg .b64 %rd<9>;
 .shared .align 16 .b8 room[512];
-ld.param.u64 %rd1, [store_cells];
-ld.param.u64 %rd2, [store_y];
-mov.u32 %r1, %tid.x;
-mov.u32 %r2, %ctaid.x;
-mad.lo.u32 %r3, %r2, 32, %r1;
-mul.wide.u32 %rd3, %r3, 4;
-add.u64 %rd3, %rd1, %rd3;
-ld.global.u32 %r4, [%rd3];
+"""
+    + _CELL
+    + """
 and.b32 %r4, %r4, 31;
 mul.wide.u32 %rd4, %r2, 512;
 add.u64 %rd2, %rd2, %rd4;
@@ -98,6 +99,7 @@ st.global.v4.b32 [%rd8], {{%r5, %r6, %r7, %r8}};
 ret;
 }}
 """
+)
 _VALUES = {
     "b8": "%h1", "b16": "%h1", "b32": "%r5", "b64": "%rd5", "v2.b32": "{%r5, %r5}", "v4.b32": "{%r5, %r5, %r5, %r5}",
     "v2.b64": "{%rd5, %rd5}",
