@@ -301,7 +301,7 @@ class Barriers:
         return int(done.sum())
 
     def _join_clocks(self, state: _State, waiting: Array, part: Array) -> None:
-        """Join the clocks of arrived threads into those of waiting ones, in blocks of which only a part arrived."""
+        """Join the clocks of arrived threads into those of waiting ones, in blocks where not all threads arrived."""
         clocks, arrived = self._clocks, state.arrived & part[:, None, None]
         waits: Array = waiting & part[:, None, None]
         if clocks.causality.active:
