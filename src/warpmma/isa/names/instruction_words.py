@@ -185,9 +185,7 @@ def _whole(text: str) -> Named | None:
         except MnemonicError:
             known = {*VOCABULARY}
             words = text.lower().rstrip(";").split(".")[1:]
-            if len(words) > 5 or not all(
-                x in known or sizes_of(x) for x in words
-            ):  # meant as a whole mnemonic
+            if len(words) > 5 or not all(x in known or sizes_of(x) for x in words):  # meant as a whole mnemonic
                 raise
             return None
     if re.match(r"[A-Z]{2,}\.", text) and " " not in text:
@@ -199,7 +197,7 @@ def _whole(text: str) -> Named | None:
 
 
 def _left(fragments: Sequence[str], text: str, all_kinds: bool = False) -> list[MatrixInstruction]:
-    """Rules 2 and 3. If one match suffices and an `mma` matches, skip `wgmma`, of which there are many."""
+    """Rules 2 and 3. If one match suffices and an `mma` matches, skip the many `wgmma`."""
     every: list[MatrixInstruction] = list(instructions())
     found = _typed(_true(fragments, text, every), fragments)
     if all_kinds or not found:

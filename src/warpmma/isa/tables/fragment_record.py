@@ -137,12 +137,12 @@ class FragmentInstruction(FormInstruction, ABC):
             One of `operands`.
         by : {"element", "lane"}
         target : str, optional
-            As of `fragment`.
+            As for `fragment`.
 
         Raises
         ------
         OperandError, TargetError
-            Another operand, order or theme; a target as of `fragment`.
+            Another operand, order or theme; for targets see `fragment`.
         """
         return view(self, "svg", operand, by, target=target, theme=theme)
 
@@ -152,8 +152,8 @@ class FragmentForm(InstructionForm[FragmentInstruction]):
     """A row of the table: mnemonics that differ in their qualifiers."""
 
     section: str  # of the PTX ISA
-    compared: str = ""  # what was compared with an H200; empty where nothing was
-    opaque: bool = False  # whether PTX leaves the fragments open
+    compared: str = ""  # what was compared with an H200; empty if nothing
+    opaque: bool = False  # whether PTX leaves the fragments undefined
 
     def layout_known(self, target: str | None = None) -> str:
         """Rule 3."""
@@ -185,6 +185,6 @@ def _span(targets: tuple[str, ...]) -> str:
 
 @cache
 def form_of(forms: tuple[FragmentForm, ...], mnemonic: str) -> FragmentForm:
-    """Return which of some forms spells a mnemonic."""
+    """Return the form that spells a mnemonic."""
     words = tuple(mnemonic.split("."))
     return next(form for form in forms if form.match(words))
