@@ -1,4 +1,4 @@
-"""Calls: who returns where, what recursion keeps, functions through registers, limits."""
+"""Calls: return addresses, recursion, calls through registers, limits."""
 
 from __future__ import annotations
 

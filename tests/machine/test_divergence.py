@@ -1,4 +1,4 @@
-"""Where lanes part: tables of branches, guards, loops with exits, the end of the program."""
+"""Divergence: branch tables, guards, loops with exits, the end of the program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forward progress: whoever can run does, whatever others wait for; what cannot end is found, or comes to a limit."""
+"""Forward progress: threads that can run do, whatever others wait for; endless spins are detected or reach a limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Registers that nobody reads any more are let go, and only these."""
+"""Dead registers are released, and only these."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Barriers by phases in shared memory: their states, the order they make, copies that arrive at them."""
+"""mbarriers: their states, the order that they establish, copies that arrive at them."""
 
 from __future__ import annotations
 

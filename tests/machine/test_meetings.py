@@ -1,4 +1,4 @@
-"""Instructions that lanes of a warp execute together: who waits for whom, and what is a hazard."""
+"""Convergence: which lanes of a warp wait for which at an instruction, and what is a hazard."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Threads of which some are ordered and others not: what barriers of some warps, lanes and blocks leave open."""
+"""Partial order: barriers of some warps, lanes and blocks leave other threads unordered."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Programs with branches: lanes part and meet, warps wait at different places, threads exit; hazards."""
+"""Programs with branches: divergence and reconvergence, warps at different barriers, exits; hazards."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Blocks of a grid meet by the memory that `cooperative_groups` finds in %envreg1 and %envreg2."""
+"""Blocks of a grid synchronize through the memory that `cooperative_groups` finds in %envreg1 and %envreg2."""
 
 from __future__ import annotations
 

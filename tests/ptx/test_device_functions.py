@@ -1,4 +1,4 @@
-"""What kernels call that has no body: printf, assert, malloc, free; and traps."""
+"""Functions without a body that kernels call: printf, assert, malloc, free; and traps."""
 
 from __future__ import annotations
 

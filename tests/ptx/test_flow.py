@@ -1,4 +1,4 @@
-"""Places of blocks: lanes that part meet where their ways join."""
+"""Order of basic blocks: diverged lanes reconverge where their paths join."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which `.sync` instructions of two places meet on an H200 (`python -m lab.measure.meetings`), and here."""
+"""Which `.sync` instructions at two places converge on an H200 (`python -m lab.measure.meetings`), and here."""
 
 from __future__ import annotations
 

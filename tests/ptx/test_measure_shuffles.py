@@ -1,4 +1,4 @@
-"""What an H200 gave for shuffles that PTX leaves open (`python -m lab.measure.shuffles`)."""
+"""An H200's results for shuffles that PTX leaves undefined (`python -m lab.measure.shuffles`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts of older compilers, which ptxas 13.0 takes for sm_90: votes without `.sync`, sm_1x, prototypes, vectors."""
+"""PTX of older compilers that ptxas 13.0 accepts for sm_90: votes without `.sync`, sm_1x, prototypes, vectors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a PTX text says, as records."""
+"""Parsing of PTX into records."""
 
 from __future__ import annotations
 
