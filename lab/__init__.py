@@ -10,7 +10,7 @@ none of this, and the package never imports it.
 * `solve`: solves the tables of the special-function unit from a GPU's results.
 * `accuracy`: measures the errors of the approximate functions.
 * `mutate`: makes kernels wrong, and counts the mistakes that the simulator finds.
-* `fuzz`: reads and runs hostile PTX texts.
+* `fuzz`: parses and runs malformed and hostile PTX.
 * `draw`: draws the pictures of the documentation, and builds its site.
 
 Shared by them and by tests:

@@ -1,1 +1,1 @@
-"""How far the approximate functions are from exact ones, over all inputs: forms, measuring, facts, tables, figures."""
+"""Errors of the approximate functions over all inputs: forms, measurements, facts, tables, figures."""

@@ -1,8 +1,8 @@
-"""The worst error of `div.approx` and `div.full`, of all pairs whose quotient is not scaled.
+"""The worst error of `div.approx` and `div.full` over all pairs whose quotient is not scaled.
 
-A quotient is a rcp(b), rounded once. With d the relative error of rcp(b) and s in [1, 2) the exact quotient's
-significand, it errs by at most d s 2^23 + 1/2 ulps, so by less than d 2^24 + 1/2: divisors are taken in the order of
-their d, each with all dividends that might reach more than what was found, until no divisor can.
+A quotient is a rcp(b), rounded once. If d is the relative error of rcp(b) and s in [1, 2) the exact quotient's
+significand, its error is at most d s 2^23 + 1/2 ulps, which is less than d 2^24 + 1/2. So divisors are tried in
+descending order of d, each with all dividends that might exceed the maximum so far, until no divisor can.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def worst_quotient() -> dict[str, Any]:
     codes = np.arange(code_of(1), code_of(2), dtype=np.uint32)
     divisors = codes.view(np.float32).astype(np.float64)
     reciprocals = special_function("rcp", codes).view(np.float32).astype(np.float64)
-    errors = np.abs(divisors * reciprocals - 1)  # exact: products of 48 bits, and what is left of them
+    errors = np.abs(divisors * reciprocals - 1)  # exact: products of 48 bits, and their difference from 1
     found: dict[str, Any] = {"error": 0.0}
     for at in np.argsort(-errors):
         if errors[at] * 2.0**24 + 0.5 <= found["error"]:
@@ -44,7 +44,7 @@ def worst_quotient() -> dict[str, Any]:
 
 
 def _between(low: float, high: float) -> Float:
-    """Return all numbers of 24 bits from one to below another, of 1 to 4."""
+    """Return all 24-bit numbers from one number to below another, both from 1 to 4."""
     octaves = []
     for top in (2.0, 4.0):
         first, last = max(low, top / 2), min(high, top)

@@ -1,4 +1,4 @@
-"""What is exact, and what is not: powers, squares, zeros, ones."""
+"""Exact results: powers, squares, zeros, ones."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["facts"]
 
 
 def _on(name: str, values: Any) -> Float:
-    """Return results of values that f32 has."""
+    """Return results for values that f32 represents."""
     given = np.asarray(values, np.float64)
     narrow = given.astype(np.float32)
     if (narrow != given).any():
@@ -23,7 +23,7 @@ def _on(name: str, values: Any) -> Float:
 
 
 def facts() -> dict[str, Any]:
-    """Return counts, and the numbers from which on something holds."""
+    """Return counts, and the numbers from which a property holds."""
     found: dict[str, Any] = {}
     n = np.arange(-126, 128)
     found["ex2 of integers"] = _count(_on("ex2.approx.ftz.f32", n) == np.exp2(n))
@@ -68,7 +68,7 @@ def _falls_between_octaves() -> list[int]:
 
 
 def _first(name: str, holds: Any) -> int:
-    """Return the first code, from 2^-30 on, of which a result is so."""
+    """Return the first code, from 2^-30 on, whose result has a property."""
     for start in range(97 << 23, 255 << 23, 1 << 23):
         codes: Codes = np.arange(start, start + (1 << 23), dtype=np.uint32)
         where = np.flatnonzero(holds(FORMS[name].compute(codes)))
@@ -78,7 +78,7 @@ def _first(name: str, holds: Any) -> int:
 
 
 def _last_identity() -> int:
-    """Return the last code before the first that tanh does not return."""
+    """Return the last code before the first one that tanh never returns."""
     for exponent in range(97, 255):
         codes = np.arange(exponent << 23, exponent + 1 << 23, dtype=np.uint32)
         where = np.flatnonzero(FORMS["tanh.approx.f32"].compute(codes) != codes)

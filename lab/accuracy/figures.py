@@ -1,7 +1,7 @@
-"""Two figures: the error of each function over its operands, and which partial products the squarer has.
+"""Two figures: the error of each function over its operands, and the partial products of the squarer.
 
-Colours are legible on white and on black, and the ground is transparent: a page may be either. A file is the same
-whenever the same matplotlib draws it.
+Colours are legible on white and on black, and the background is transparent: a page may be either. The same matplotlib
+always writes the same file.
 """
 
 from __future__ import annotations
@@ -45,17 +45,17 @@ class Panel:
     first, last : float
         The operands.
     unit : {"ulp", "absolute", "relative"}
-        Errors in ulps, or in multiples of `scale`, of themselves or of the result.
+        Errors in ulps, or in multiples of `scale`, absolute or relative to the result.
     scale : float
     label : str
         Of the errors.
     bound : callable
-        Exact results to NVIDIA's bound, in the same unit.
+        From exact results to NVIDIA's bound, in the same unit.
     by_code : bool
-        Operands are drawn by their codes: each octave is as wide.
+        Whether the axis shows codes of operands: all octaves then have the same width.
     ticks : tuple of float
     bins : int
-        A multiple of the segments, or they a multiple of it.
+        A multiple or divisor of the number of segments.
     """
 
     mnemonic: str
@@ -114,7 +114,7 @@ _PANELS = (
         label="units of $2^{-23}$", bound=_constant(2**2.5),
     ),
 )  # fmt: skip
-_LEAST = 2.0**-12  # numbers nearer to 0 stand for no point of a panel
+_LEAST = 2.0**-12  # numbers nearer to 0 are not drawn
 
 
 def draw(folder: Path) -> list[Path]:
@@ -130,7 +130,7 @@ _FONT = "font-family: 'DejaVu Sans', 'Arial', sans-serif"
 
 
 def _saved(figure: Any, path: Path) -> Path:
-    """Write a figure without a date, and short: tenths of a point, the font named once, no indentation."""
+    """Write a compact figure without a date: tenths of a point, the font named once, no indentation."""
     from matplotlib import pyplot
 
     file = io.StringIO()

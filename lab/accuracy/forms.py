@@ -1,4 +1,4 @@
-"""The approximate functions of f32 in PTX: what computes each, what it approximates, and how it repeats."""
+"""The approximate functions of f32 in PTX: their code, what they approximate, and how they repeat by octave."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Range(NamedTuple):
 
 
 class Plain(NamedTuple):
-    """Octaves whose results are all alike, and exact to less than what is measured beside them.
+    """Octaves whose results are all the same, with errors below those measured elsewhere.
 
     Attributes
     ----------
@@ -74,24 +74,25 @@ class Form:
     section : str
         Of the PTX ISA.
     exact : callable
-        What it approximates, on float64. NumPy's functions err by less than 4 ulps of f64, 2^-26 ulp of f32.
+        What it approximates, in float64. The error of NumPy's functions is below 4 ulps of f64, 2^-26 ulp of f32.
     negative : {"odd", "even", "nan", "own"}
         Results of negative operands: of the positive ones with the other sign; the same; NaN; their own.
     repeats : {"no", "scaled", "added"}
-        What octaves have in common: fractions of results, whose exponents differ by a multiple of the operands'; or
-        what results exceed the operands' exponents by.
+        What octaves share: the fractions of results, whose exponents differ by a multiple of the operands'; or the
+        difference of results and operands' exponents.
     base : callable
-        Exponent fields to that of the octave that an octave repeats.
+        From exponent fields to those of the octaves that these repeat.
     slope : float
         The multiple.
     plain : tuple of Plain
-        Octaves that need no measuring.
+        Octaves that need no measurement.
     rises : bool
-        On positive operands; it falls on others, or rises there too where `negative` is "odd".
+        Whether it increases for positive operands; it decreases for others, or increases there too if `negative` is
+        "odd".
     monotone_end : int
         The code from which on it is not monotone.
     ranges : tuple of Range
-        What is summed up.
+        Ranges that are summarised.
     gradual : bool
         Results may be subnormal numbers; their ulp is 2^-149.
     positions : callable
@@ -118,7 +119,7 @@ class Form:
         return results
 
     def blocks(self) -> list[tuple[int, int, bool]]:
-        """Return first code, end and sign of what is measured at a time: octaves, cut where a range ends."""
+        """Return first code, end and sign of the blocks to measure: octaves, split where a range ends."""
         alike = {e for part in self.plain for e in range(part.first, part.end)}
         last = max(r.end for r in self.ranges) - 1 >> 23
         octaves = [e for e in range(1, last + 1) if e not in alike and self.base(e) == e]
@@ -152,7 +153,7 @@ def _of_quadrant(quarter: int) -> Callable[[Codes], Int]:
 
 
 def _of_octave(codes: Codes) -> Int:
-    """Return the segment of tanh, of those of all octaves."""
+    """Return the segment of tanh, numbered across all octaves."""
     wide = codes.astype(np.int64)
     count = np.array([len(t.rows) if (t := interpolators().get(f"tanh {e}")) else 1 for e in range(256)])
     octave = wide >> 23 & 255
@@ -192,7 +193,7 @@ def _rsqrt(x: Float) -> Float:
 
 
 def _exp2(x: Float) -> Float:
-    """Return 2^x, and infinity of what is far beyond."""
+    """Return 2^x, or infinity if x is far too large."""
     with np.errstate(over="ignore", under="ignore"):
         result: Float = np.exp2(np.clip(x, -1100, 1100))
     return result
@@ -262,4 +263,4 @@ GRADUAL: Mapping[str, Form] = MappingProxyType({
     )
     for name, ranges in _GRADUAL.items()
 })  # fmt: skip
-"""The forms without `.ftz`, where they differ: operands or results are subnormal numbers."""
+"""The forms without `.ftz`, for the operands where they differ: subnormal operands or results."""

@@ -1,9 +1,10 @@
 """Measure the errors of the approximate functions over all inputs: `python -m lab.accuracy.functions --help`.
 
-Worst errors, bias, breaks of monotonicity, what is exact: from the package's own law, which is an H200's, bit for bit.
-Results go to `build/function_errors.jsonl`, a line for each octave, as they come; Ctrl-C stops, and the next run goes
-on from there. When all are there, `docs/functions/errors.json` is written, from which the tables and the figures of
-`docs/functions.md` are made: `--tables` prints those, `--figures` draws these.
+Worst errors, bias, breaks of monotonicity, exact results: from the package's own rules, which are an H200's, bit for
+bit.
+Results go to `build/function_errors.jsonl`, a line per octave, as they are computed; after Ctrl-C the next run
+continues there. When all are complete, `docs/functions/errors.json` is written, the source of the tables and figures of
+`docs/functions.md`: `--tables` prints the tables, `--figures` draws the figures.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ def _measure(processes: int, parts: Path, out: Path) -> int:
 
 
 def _read(parts: Path) -> dict[Job, Any]:
-    """Return results of former runs, with the same tables; a line that was cut short is none."""
+    """Return results of earlier runs with the same tables; ignore an incomplete line."""
     results: dict[Job, Any] = {}
     for text in parts.read_text().splitlines() if parts.exists() else ():
         try:

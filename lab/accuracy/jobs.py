@@ -1,4 +1,4 @@
-"""Everything that is measured, in jobs of a second, and what becomes of their results."""
+"""All measurements, as jobs of about a second, and the summary of their results."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _STEP = 23  # exponent fields of f64 in a job
 
 
 class Job(NamedTuple):
-    """What is measured at a time.
+    """One unit of measurement.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ def jobs() -> Iterator[Job]:
 
 
 def done(job: Job) -> Any:
-    """Do a job: a record, a count of exceptions, or facts."""
+    """Run a job: return a record, a count of exceptions, or facts."""
     match job.kind:
         case "block":
             return measured({**FORMS, **GRADUAL}[job.name], job.first, job.end, job.negative)
@@ -80,13 +80,13 @@ def done(job: Job) -> Any:
 
 
 def digest() -> str:
-    """Return what tells the tables of the interpolator from others."""
+    """Return a fingerprint of the interpolator's tables."""
     rows = [(name, t.bits, t.point, t.shifts, t.constant, t.rows) for name, t in interpolators().items()]
     return hashlib.sha256(repr(rows).encode()).hexdigest()[:16]
 
 
 def summary(results: Mapping[Job, Any]) -> dict[str, Any]:
-    """Return what is kept of the results of all jobs."""
+    """Return a summary of the results of all jobs."""
     whole: dict[str, Any] = {"tables": digest(), "facts": results[Job("facts")], "forms": {}}
     for name, form in FORMS.items():
         blocks = [(job, r) for job, r in results.items() if job.kind == "block" and job.name == name]
@@ -112,7 +112,7 @@ def summary(results: Mapping[Job, Any]) -> dict[str, Any]:
 
 
 def _weighted(form: Form, exponent: int, record: Record) -> Record:
-    """Return what is known of all octaves that repeat this one, those whose results are flushed too."""
+    """Return the results for all octaves that repeat this one, including those whose results are flushed."""
     if form.repeats == "no":
         return record
     octaves = sum(form.base(e) == exponent for e in range(1, 255))

@@ -1,7 +1,7 @@
-"""Errors of a block of operands, and what repeats.
+"""Errors of a block of operands, and checks of repeating octaves.
 
-An ulp is a last place of 24 bits in the octave of the exact result, 2^-149 at least. An error is the result less the
-exact one. Measured are operands whose exact result is a normal number; of forms without `.ftz` subnormal ones too.
+An ulp is the last place of 24 bits in the octave of the exact result, at least 2^-149. An error is the result minus the
+exact one. Operands are measured if their exact result is a normal number, or subnormal for forms without `.ftz`.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from .forms import SIGN, Codes, Float, Form
 __all__ = ["COUNTS", "Record", "measured", "repetition", "together"]
 
 Record = dict[str, Any]
-"""What is known of some operands.
+"""Results for some operands.
 
 `operands`: how many were measured; `not_nearest`: how many results are not the exact one rounded to nearest;
-`not_adjacent`: how many err by an ulp or more; `sum`: of all errors in ulps; `low` and `high`: the least and the
+`not_adjacent`: how many errors are at least an ulp; `sum`: of all errors in ulps; `low` and `high`: the least and the
 largest error in ulps, with the operand's code; `absolute` and `relative`: the largest in magnitude, likewise; `steps`:
 the largest distance from the nearest number, in numbers, likewise. `pairs`: neighbours in a range where the function is
 monotone; `breaks`: those whose results are not; `borders`: breaks between two segments; `first_break`: the first;
@@ -81,7 +81,7 @@ def _errors(form: Form, codes: Codes, results: Codes) -> Record:
         "low": _at(ulps, int(ulps.argmin()), codes),
         "high": _at(ulps, int(ulps.argmax()), codes),
     }
-    # Of a result of the other sign there is no distance; lg2, sin and cos have some near their zeros.
+    # A result of the opposite sign has no distance; lg2, sin and cos have some near their zeros.
     same = (results ^ nearest.view(np.uint32)) >> 31 == 0
     for name, values in (("absolute", np.abs(error)), ("relative", np.abs(error / exact)), ("steps", steps * same)):
         record[name] = _at(values, int(values.argmax()), codes)
@@ -109,7 +109,7 @@ def _breaks(form: Form, codes: Codes, results: Codes, rises: bool) -> Record:
 
 
 def together(records: Iterable[Record]) -> Record:
-    """Sum records up."""
+    """Combine records."""
     result: Record = dict.fromkeys(COUNTS, 0) | {"sum": 0.0}
     for record in records:
         for name in (*COUNTS, "sum"):
@@ -124,7 +124,7 @@ def together(records: Iterable[Record]) -> Record:
 
 
 def repetition(form: Form, exponent: int) -> int:
-    """Count results in an octave that are not what the form says of plain and of repeating ones, and of signs."""
+    """Count results in an octave that contradict the form: its plain and repeating octaves, and its signs."""
     base, wrong = form.base(exponent), 0
     plain = next((part for part in form.plain if part.first <= exponent < part.end), None)
     for start in range(exponent << 23, exponent + 1 << 23, _CHUNK):
@@ -143,7 +143,7 @@ def repetition(form: Form, exponent: int) -> int:
 
 
 def _repeated(form: Form, octaves: int, results: Codes) -> Codes:
-    """Return what results become so many octaves on; what is below the least normal number is flushed."""
+    """Return results shifted by some octaves; those below the least normal number are flushed."""
     if form.repeats == "added":  # exact: integers and results of 24 bits, below 2^8
         return (_values(results) + octaves).astype(np.float32).view(np.uint32)
     moved = results.astype(np.int64) + (int(octaves * form.slope) << 23)

@@ -1,4 +1,4 @@
-"""Errors of the 16-bit functions, over all operands, and of the upper words of f64."""
+"""Errors of the 16-bit functions over all operands, and of the functions on upper words of f64."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ _MADE = (
     Narrow(mnemonic="ex2.approx.ftz.bf16", section="9.7.4.10", exact=np.exp2, **_BF16),
 )
 NARROW: Mapping[str, Narrow] = MappingProxyType({n.mnemonic: n for n in _MADE})
-"""The 16-bit forms; those of pairs compute the same."""
+"""The 16-bit forms; packed forms compute the same."""
 
 
 def measured_narrow(form: Narrow) -> Record:
-    """Measure all 65,536 operands: of those that are numbers, and whose result is neither subnormal nor too large."""
+    """Measure those of all 65,536 operands that are numbers and whose result is neither subnormal nor too large."""
     codes = np.arange(1 << 16, dtype=np.uint16)
     results = approximate(form.mnemonic, codes)
     with np.errstate(all="ignore"):
@@ -100,9 +100,9 @@ def _doubles(upper: Codes, lower: int) -> Float:
 
 
 def measured_upper(form: Upper) -> Record:
-    """Measure the octaves that differ, with lower words of zeros (`words`) and with any (`relative`).
+    """Measure the octaves that differ, with lower words of zeros (`words`) and with any lower words (`relative`).
 
-    1 / x and 1 / sqrt(x) fall, so of a lower word the least or the largest is the worst.
+    1 / x and 1 / sqrt(x) decrease, so the smallest or the largest lower word is the worst.
     """
     record: Record = {"operands": form.period * _OCTAVE}
     codes = (1023 << 20) + np.arange(form.period * _OCTAVE, dtype=np.uint32)
@@ -117,7 +117,7 @@ def measured_upper(form: Upper) -> Record:
 
 
 def repetition_upper(form: Upper, first: int, end: int) -> int:
-    """Count results of octaves, by exponent fields, that are not those of the first ones, shifted."""
+    """Count results of octaves, by exponent fields, that are not those of the first octaves, shifted."""
     wrong = 0
     codes = (1023 << 20) + np.arange(form.period * _OCTAVE, dtype=np.uint32)
     base = special_function(form.function, codes).astype(np.int64)

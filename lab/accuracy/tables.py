@@ -1,4 +1,4 @@
-"""Tables of what was measured, as Markdown, and the bounds that NVIDIA states."""
+"""Tables of the measurements, as Markdown, and the bounds that NVIDIA states."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["BOUNDS", "Bound", "extremes", "tables", "worst", "written"]
 
 
 class Bound(NamedTuple):
-    """What the PTX ISA promises of a form.
+    """A bound that the PTX ISA promises for a form.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ BOUNDS = (
     Bound("ex2.approx.f16", "all", "relative", 2.0**-9.9),
     Bound("ex2.approx.ftz.bf16", "all", "relative", 2.0**-7),
 )
-"""PTX ISA 9.7.3 and 9.7.4; of sin and cos for both signs."""
+"""PTX ISA 9.7.3 and 9.7.4; for sin and cos, for both signs."""
 
 _SIXTEEN = (".f16", ".bf16")
 
@@ -65,7 +65,7 @@ def worst(whole: dict[str, Any], bound: Bound) -> tuple[float, int]:
 
 
 def _power(value: float) -> str:
-    """Return a power of two, with as many digits as tell it from a whole one."""
+    """Format a power of two, with enough digits to distinguish it from a whole exponent."""
     exponent = math.log2(value)
     if math.isclose(exponent, round(exponent, 3), abs_tol=1e-12):
         return f"2^{exponent:.6g}"
@@ -206,7 +206,7 @@ _TITLES: dict[str, tuple[str, tuple[str, ...]]] = {
 
 
 def extremes(whole: dict[str, Any], mnemonic: str) -> str:
-    """Return the worst errors of a form, as a panel's title has them."""
+    """Return the worst errors of a form, for the title of a panel."""
     kind, names = _TITLES[mnemonic]
     records = [whole["forms"][mnemonic]["ranges"][name] for name in names]
     if kind == "ulp":

@@ -28,7 +28,7 @@ _ROWS, _COLUMNS = 3, 4
 
 
 def chain_faults(count: int, seed: int) -> Iterator[Faults]:
-    """Draw products until so many elements were explained."""
+    """Draw products until enough elements have been explained."""
     number, explained, every = 0, 0, cases()
     while explained < count:
         found = product_faults(every[number % len(every)], np.random.default_rng([seed, number]))
@@ -64,7 +64,7 @@ def _told(product: Product) -> str:
 
 
 def _arguments(instruction: MatrixInstruction, rng: Rng) -> dict[str, Any]:
-    """Draw matrices, and how a product is cut."""
+    """Draw matrices, and how to split a product."""
     one = instruction.c_type != instruction.d_type
     width = max(16, instruction.k // (instruction.scales_per_row or instruction.k))  # whole groups and blocks
     k = instruction.k if one else int(rng.integers(1, 5)) * instruction.k
@@ -98,12 +98,12 @@ def _arguments(instruction: MatrixInstruction, rng: Rng) -> dict[str, Any]:
 
 
 def _matrix(instruction: MatrixInstruction, operand: str, shape: tuple[int, ...], rng: Rng) -> Array:
-    """Draw a matrix: all codes, or numbers about 1 of a narrow or wide range, many of which cancel."""
+    """Draw a matrix: all codes, or numbers near 1 of a narrow or wide range, many of them cancelling."""
     fmt = instruction.format(operand)  # type: ignore[arg-type]
     style = int(rng.integers(4))
     if style == 0 or not isinstance(fmt, FloatFormat):
         codes = random_codes(fmt, shape, rng)
-        if isinstance(fmt, FloatFormat):  # few of which nothing can be told
+        if isinstance(fmt, FloatFormat):  # few without a defined error
             codes = np.where(np.isfinite(fmt.decode(codes)), codes, 0)
         return fmt.array(codes.astype(fmt.code_dtype))
     values = rng.choice([-2.0, -1.0, 0.5, 1.0, 3.0], shape) if style == 1 else rng.standard_normal(shape)

@@ -1,9 +1,9 @@
 """Compare the native engine with NumPy and the reference: `python -m lab.check.engines --help`.
 
-Goes round every recipe of `mma` and `wgmma`, every style of operands and, where a unit has them, sparse products, until
-so many outputs are compared. Every build of the engine that this machine can run computes all of them, NumPy does so
-once, and the reference a sample. Operands are outer products, of which NumPy makes a million outputs in a tenth of a
-second, and for each a few rows and columns that belong together, as styles such as "cancel" want them.
+Cycles through every recipe of `mma` and `wgmma`, every style of operands and, for units that have them, sparse
+products, until enough outputs are compared. Every build of the engine that this machine can run computes all of them,
+NumPy computes them once, and the reference a sample. Operands are outer products, which give a million outputs in NumPy
+in a tenth of a second, plus a few matching rows and columns for each, as styles such as "cancel" require.
 """
 
 from __future__ import annotations
@@ -62,12 +62,12 @@ class Job:
 
 @dataclass
 class Row:
-    """What was compared of one unit.
+    """Results of the comparison for one unit.
 
     Attributes
     ----------
     outputs, differences : int
-        Compared with NumPy, at every level; of how many of the outputs one level or more differ.
+        How many outputs were compared with NumPy, at every level; how many differ at one level or more.
     sampled, wrong : int
         Compared with the reference as well.
     recipes : set of Recipe
@@ -91,7 +91,7 @@ class Outcome:
 
 
 def jobs(seed: int) -> Iterator[Job]:
-    """Every recipe, style and kind of product in random order, for ever."""
+    """Yield every recipe, style and kind of product in random order, endlessly."""
     found = {(case.recipe, case.k, case.blocks): None for case in recipe_cases()}
     for i in warpgroup_instructions():
         for target in i.targets:
@@ -120,7 +120,7 @@ def outer(job: Job, rng: Rng) -> dict[str, Array]:
 
 
 def paired(job: Job, rng: Rng) -> dict[str, Array]:
-    """Codes of many products of one row and one column that were made for each other."""
+    """Codes of many products of one row with one matching column."""
     x = operands(job.recipe, job.k, PAIRS, job.style, rng, job.scales)
     given = {"a": x["a"].T[:, None], "b": x["b"].T[..., None], "c": x["c"][:, None, None]}
     if job.scales:
@@ -129,7 +129,7 @@ def paired(job: Job, rng: Rng) -> dict[str, Array]:
 
 
 def scatter(given: dict[str, Array], job: Job, rng: Rng) -> None:
-    """Make a product sparse: every row of B becomes two; of them, or their neighbours, A meets one."""
+    """Make a product sparse: every row of B becomes two, and A selects one of them or of their neighbours."""
     given["b"] = np.repeat(given["b"], 2, axis=1)
     strangers = rng.random(given["b"].shape) < 0.05
     given["b"] = np.where(strangers, rng.permuted(given["b"], axis=1), given["b"])

@@ -2,11 +2,11 @@
 
     python -m lab.check.explanations [--rows 10000] [--chains 5000] [--only WORD] [--part 0:137] [--seed 0]
 
-For every recipe of `mma` and `wgmma`, dot products are drawn in all styles that aim at it: cancellations, subnormals,
-wide exponents, special values. Of each, the trace must end in the bits that every engine gives, its losses must sum to
-the exact error, and no bound may be exceeded. Chains of `matmul`, split and promoted, with epilogues, block scales and
-tensor scales, likewise; there the bounds of whole products must not be below those of elements either. Ctrl-C stops and
-prints what was found until then. The exit status is 1 if anything was wrong.
+For every recipe of `mma` and `wgmma`, dot products are drawn in all applicable styles: cancellations, subnormals, wide
+exponents, special values. Each trace must end in the bits that every engine gives, its losses must sum to the exact
+error, and no bound may be exceeded. The same holds for chains of `matmul`, split and promoted, with epilogues, block
+scales and tensor scales; there the bounds of whole products must not be below those of elements either. Ctrl-C stops
+and prints the results so far. The exit status is 1 if anything was wrong.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--part", default=":", help="which recipes, counted from 0: to share work among processes")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args(arguments)
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it of what runs in the background
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell makes background processes ignore it
     units: dict[str, Faults] = {}
     started = time.perf_counter()
     try:

@@ -1,9 +1,9 @@
 """Check that `where` is the inverse of `what`: every element of every operand, metadata and scales of all instructions.
 
     python -m lab.check.lookups            # mma, wgmma, ldmatrix, stmatrix, movmatrix, wmma: some minutes
-    python -m lab.check.lookups --step 37  # of each, every 37th element
+    python -m lab.check.lookups --step 37  # every 37th element of each
 
-It ends with status 1 if a place is not found again, or if an element has no place or several.
+The exit status is 1 if a position is not found again, or if an element has no position or several.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Asked = tuple[FragmentHolder, str, str | None]
 
 
 def operands(instruction: FragmentHolder) -> tuple[str, ...]:
-    """Name what an instruction has in registers."""
+    """Name the operands that an instruction has in registers."""
     if isinstance(instruction, FragmentInstruction):
         return instruction.operands
     if not isinstance(instruction, Instruction):
@@ -41,7 +41,7 @@ def operands(instruction: FragmentHolder) -> tuple[str, ...]:
 
 
 def every_operand() -> list[Asked]:
-    """List what all instructions have in registers; of each layout that differs between targets, on one of them."""
+    """List the operands that all instructions have in registers, on one target for each layout."""
     every: tuple[FragmentHolder, ...] = (*instructions(), *warpgroup_instructions(), *fragment_instructions())
     return [
         (each, operand, target) for each in every for operand in operands(each) for target in _targets(each, operand)
@@ -58,7 +58,7 @@ def _targets(instruction: FragmentHolder, operand: str) -> list[str | None]:
 def differences(
     instruction: FragmentHolder, operand: str, step: int = 1, target: str | None = None
 ) -> Iterator[str]:  # fmt: skip
-    """Yield a line for each element among some whose place does not hold it, or that is in several places."""
+    """Yield a line for each of some elements that is not at its position, or that is at several positions."""
     layout = operand_layout(instruction, operand, target)
     (rows, columns), ids = layout.shape[-2:], ids_of(instruction, operand, target)
     name, size = f"{operand} of {instruction}", len(ids) * rows * columns

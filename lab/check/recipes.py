@@ -37,7 +37,7 @@ class Case:
 
 @dataclass
 class Faults:
-    """What was found: how many rows, with a finite error, a bound, a bound of 0; the largest error over its bound."""
+    """Results: numbers of rows, finite errors, bounds and bounds of 0; the largest ratio of error to bound."""
 
     rows: int = 0
     finite: int = 0
@@ -47,7 +47,7 @@ class Faults:
     faults: list[str] = field(default_factory=list)
 
     def add(self, found: Faults) -> None:
-        """Count what was found elsewhere too."""
+        """Add other results."""
         self.rows += found.rows
         self.finite += found.finite
         self.bounded += found.bounded
@@ -73,7 +73,7 @@ def stored(instruction: MatrixInstruction) -> int:
 
 
 def recipe_faults(case: Case, rows: int, seed: int) -> Faults:
-    """Draw so many dot products of a recipe, explain each, and compare."""
+    """Draw dot products of a recipe, explain each, and compare."""
     found, names = Faults(), list(styles(case.recipe))
     shares = [(use, style) for use in case.uses for style in names]
     for number, (use, style) in enumerate(shares):
@@ -90,7 +90,7 @@ def recipe_faults(case: Case, rows: int, seed: int) -> Faults:
 def _drawn(
     how: Recipe, use: tuple[MatrixInstruction, str], style: str, count: int, rng: np.random.Generator
 ) -> Iterator[tuple[ElementCodes, list[int]]]:
-    """Draw dot products, and what each engine makes of them."""
+    """Draw dot products, and compute them with each engine."""
     instruction, target = use
     k, blocks = stored(instruction), instruction.scales_per_row
     given = operands(how, k, count, style, rng, blocks)
@@ -126,7 +126,7 @@ def _drawn(
 def examined(element: ElementCodes, bits: list[int], found: Faults, bound: Fraction | None = None) -> str:
     """Explain an element; count it, and say what is wrong, or nothing.
 
-    `bound` is one that must not be below the element's own.
+    `bound` must not be below the element's own bound.
     """
     made, code = links(element)
     if any(code != each for each in bits):
@@ -142,7 +142,7 @@ def examined(element: ElementCodes, bits: list[int], found: Faults, bound: Fract
     found.finite += 1
     losses = [(step.lost, link.weight) for link in made for step in link.steps]
     if any(x is None or y is None for x, y in losses):
-        if element.product.epilogue is not None and fmt.name == "e4m3":  # it makes infinity its largest number
+        if element.product.epilogue is not None and fmt.name == "e4m3":  # it turns infinity into its largest number
             return ""
         return f"finite, and a loss is not: {_shown(element)}"
     if sum((x * y for x, y in losses), Fraction(0)) != exact - value:  # type: ignore[operator]

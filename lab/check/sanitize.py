@@ -1,8 +1,8 @@
 """Run tests on the native engine built with AddressSanitizer and UndefinedBehaviorSanitizer.
 
-`python -m lab.check.sanitize [tests]`, with GCC on Linux: an environment of its own in `build/sanitize` gets the
-package with CMake's WARPMMA_SANITIZE, and pytest runs there. The first report ends the run; it is printed, and the
-command fails.
+`python -m lab.check.sanitize [tests]`, with GCC on Linux: installs the package, built with CMake's WARPMMA_SANITIZE,
+into a separate environment in `build/sanitize`, and runs pytest there. The first report ends the run; it is printed,
+and the command fails.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ TESTS = (
     "tests/products/test_*.py",
     "tests/house/test_fuzz*.py",
 )
-# What these measure is the memory of the process, which the sanitizers' own is part of.
+# These measure the memory of the process, which includes that of the sanitizers.
 NOT_HERE = ("tests/arithmetic/test_native_process.py::test_the_process_does_not_grow",)
 _ADDR_NO_RANDOMIZE = 0x0040000
 
 
 def install() -> Path:
-    """Build and install into an environment of its own; return its interpreter."""
+    """Build and install into a separate environment; return its interpreter."""
     python = WHERE / "bin" / "python"
     if not python.exists():
         subprocess.run([sys.executable, "-m", "venv", WHERE], check=True)
@@ -51,9 +51,9 @@ def library(name: str) -> str:
 
 
 def environment() -> dict[str, str]:
-    """Return variables of a process that loads the sanitizers first; C++ exceptions need their library by then.
+    """Return environment variables that preload the sanitizers, and the C++ library that exceptions need by then.
 
-    An interpreter never frees all that it has, and takes an allocation that fails for a `MemoryError`.
+    Leaks are ignored, because the interpreter never frees everything; failed allocations must become `MemoryError`.
     """
     common = f"halt_on_error=1:abort_on_error=1:log_path={WHERE / 'report'}"
     address = f"{common}:detect_leaks=0:allocator_may_return_null=1:quarantine_size_mb=64"
@@ -66,12 +66,12 @@ def environment() -> dict[str, str]:
 
 
 def _fixed_addresses() -> None:
-    """Ask for no random addresses, which older sanitizers take for their own; where that is forbidden, go on."""
+    """Disable address randomisation, with which older sanitizers collide; continue if that is forbidden."""
     ctypes.CDLL(None).personality(_ADDR_NO_RANDOMIZE)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Build, run, and print what was reported."""
+    """Build, run, and print the report."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("tests", nargs="*", help=f"what pytest is given; by default {' '.join(TESTS)}")
     tests = parser.parse_args(argv).tests

@@ -1,12 +1,12 @@
 """Compare counted wavefronts of shared memory with the GPU's counters: `python -m lab.compare.banks --help`.
 
-Needs an sm_90 GPU, `nvcc`, and Nsight Compute's `ncu`, with leave to read counters; was run on an H200. A launch is one
-warp that accesses shared memory once. Its addresses come from one table for every kind of access: elements, of as many
-bytes as a lane takes. With `--record FILE` the table and the counts are kept, for tests on machines without a GPU; what
-FILE has of other kinds stays, if its table is the same.
+Needs an sm_90 GPU, `nvcc`, and Nsight Compute's `ncu` with permission to read counters; was run on an H200. A launch is
+one warp that accesses shared memory once. All kinds of access take their addresses from one table, in units of the
+bytes that a lane accesses. `--record FILE` stores the table and the counts, for tests on machines without a GPU; other
+kinds in FILE are kept if its table is the same.
 
-Where lanes of a `cp.async` write the same word, a race, they take a wavefront each, more than are counted. That of 16
-bytes goes another way (`.cg`), of which these counters know nothing.
+If lanes of a `cp.async` write the same word, a race, they take a wavefront each, more than are counted. Copies of 16
+bytes (`.cg`) take another path, which these counters do not see.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ BYTES = 1 << 15
 ELEMENTS = BYTES // 16
 METRICS = (
     "l1tex__data_pipe_lsu_wavefronts_mem_shared.sum",
-    "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_misc.sum",  # one a warp, whatever it does
+    "l1tex__data_pipe_lsu_wavefronts_mem_shared_op_misc.sum",  # one per warp, whatever it does
     "l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum",
 )
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of access: bytes a lane, how many lanes give addresses, and what the kernel executes."""
+    """A kind of access: bytes per lane, how many lanes supply addresses, and what the kernel executes."""
 
     size: int
     body: str
@@ -48,7 +48,7 @@ class Kind:
 
     @property
     def masks(self) -> bool:
-        """Whether lanes may take no part."""
+        """Whether lanes may be inactive."""
         return "matrix" not in self.body
 
 
@@ -107,7 +107,7 @@ KINDS = {
 
 
 def patterns(seed: int = 1) -> Array:
-    """Return elements `[pattern, 32]`, -1 where a lane takes no part."""
+    """Return elements `[pattern, 32]`, -1 where a lane is inactive."""
     rng = np.random.default_rng(seed)
     rows = [LANES * stride for stride in (*range(34), 36, 40, 48, 63, 64, 65, 66, 68, 96, 128, 132)]
     rows += [LANES & ~drop for drop in range(1, 32)]  # lanes that differ in some bits of their number share an element
@@ -116,7 +116,7 @@ def patterns(seed: int = 1) -> Array:
     rows += [rng.permutation(32) for _ in range(4)]
     rows += [LANES % 16 * 2 + LANES // 16, LANES % 8 * 4 + LANES // 8, LANES % 2 * 16 + LANES // 2,
              LANES ^ LANES >> 2, 31 - LANES, LANES % 4 * 8 + LANES // 4]  # fmt: skip
-    # Pairs that share, of which one half of a warp has them, or each half, or quarter, has its own way.
+    # Pairs that share an element, in one half of a warp, or differently in each half or quarter.
     for _ in range(30):
         chosen = rng.choice([0, 1, 2, 3, 4, 8], 4)
         if rng.integers(2):
@@ -139,7 +139,7 @@ def patterns(seed: int = 1) -> Array:
 
 
 def addresses(table: Array, kind: Kind) -> Array:
-    """Return what the kind's lanes access, -1 where one takes no part."""
+    """Return what the kind's lanes access, -1 where one is inactive."""
     table = table.astype(np.int64)
     if not kind.masks:
         return np.where(kind.lanes > LANES, np.maximum(table, 0) * kind.size, -1)
@@ -195,7 +195,7 @@ def about() -> list[str]:
 
 
 def record(file: Path, table: Array, counts: dict[str, Array]) -> None:
-    """Keep counts; those of patterns that were not measured are -1."""
+    """Store counts; those of patterns that were not measured are -1."""
     if file.exists():
         old = np.load(file)
         if np.array_equal(old["elements"], table):
@@ -209,7 +209,7 @@ def record(file: Path, table: Array, counts: dict[str, Array]) -> None:
 
 
 def main() -> int:
-    """Run the comparison; the exit status tells whether all counts agree."""
+    """Run the comparison; the exit status says whether all counts agree."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kinds", nargs="*", default=list(KINDS), choices=list(KINDS), metavar="KIND")
     parser.add_argument("--every", type=int, default=1, help="take every n-th pattern")

@@ -1,9 +1,9 @@
 """Compare the rows of `bits`, `collectives` and `movmatrix` with the GPU, on operands made for them.
 
-`python -m lab.compare.operations` gives all rows alike inputs; these need more: positions and lengths about the width,
-membermasks that split a warp into several groups, values that repeat, every segment and clamp of `shfl`. Lanes in no
-group take no part, and lanes to which PTX promises nothing are not compared. `--record FILE` keeps some warps of each:
-a table for each row and immediate, of inputs `a0`.., outputs `d0`.. and `compared`.
+`python -m lab.compare.operations` gives all rows similar inputs; these need more: positions and lengths near the width,
+membermasks that split a warp into several groups, repeated values, every segment and clamp of `shfl`. Lanes without a
+group are inactive, and lanes whose results are undefined are not compared. `--record FILE` stores some warps of each: a
+table for each row and immediate, with inputs `a0`.., outputs `d0`.. and `compared`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _CORNERS_64 = (*_CORNERS, 0x100000000, 0x7FFFFFFFFFFFFFFF, 0x8000000000000000, 0
 
 
 def values(kind: str, warps: int, rng: np.random.Generator) -> Array:
-    """Make registers: random ones, few bits, corners; within a warp many, few or one."""
+    """Make registers: random, with few bits, or corner cases; many, few or one value per warp."""
     shape = (warps, LANES)
     if kind == "pred":
         return rng.random(shape) < rng.choice([0.0, 0.03, 0.5, 0.97, 1.0], (warps, 1))
@@ -46,14 +46,14 @@ def values(kind: str, warps: int, rng: np.random.Generator) -> Array:
 
 
 def amounts(warps: int, rng: np.random.Generator) -> Array:
-    """Shift counts, positions, lengths: to beyond 64, to 255, and with bits above."""
+    """Shift counts, positions, lengths: above 64, up to 255, and with higher bits set."""
     shape = (warps, LANES)
     small = rng.integers(0, rng.choice([34, 70, 256], shape), dtype=np.uint32)
     return np.where(rng.random(shape) < 0.2, rng.integers(0, 2**32, shape, np.uint32), small)
 
 
 def segments(warps: int, rng: np.random.Generator) -> Array:
-    """Operand c of `shfl`: every clamp and segment mask; those of CUDA's widths; and bits that do not count."""
+    """Operand c of `shfl`: every clamp and segment mask; those of CUDA's widths; and bits that are ignored."""
     shape = (warps, LANES)
     width = 1 << rng.integers(0, 6, shape)
     usual = (32 - width) << 8 | np.where(rng.random(shape) < 0.5, 0x1F, 0)
@@ -63,7 +63,7 @@ def segments(warps: int, rng: np.random.Generator) -> Array:
 
 
 def membermasks(warps: int, rng: np.random.Generator, groups: int = 4) -> Array:
-    """Full masks, or those of up to `groups` groups of lanes side by side; lanes of no group have 0."""
+    """Full masks, or masks of up to `groups` groups of lanes; lanes without a group have 0."""
     scattered = rng.integers(0, rng.integers(1, groups + 1, (warps, 1)), (warps, LANES))
     runs = np.sort(scattered, axis=1)
     group = np.where(rng.random((warps, 1)) < 0.5, scattered, runs)
@@ -75,7 +75,7 @@ def membermasks(warps: int, rng: np.random.Generator, groups: int = 4) -> Array:
 
 
 def inputs(row: Operation, warps: int, rng: np.random.Generator, groups: int) -> tuple[Array, ...]:
-    """Operands of a row, but for immediates."""
+    """Operands of a row, except immediates."""
     made = [values(kind, warps, rng) for kind in row.inputs if kind != "imm"]
     name = row.mnemonic.split(".")[0]
     for i in {"shl": (1,), "shr": (1,), "shf": (2,), "bfe": (1, 2), "bfi": (2, 3), "shfl": (1,)}.get(name, ()):
@@ -88,7 +88,7 @@ def inputs(row: Operation, warps: int, rng: np.random.Generator, groups: int) ->
 
 
 def taking_part(row: Operation, given: tuple[Array, ...], warps: int) -> Array:
-    """Lanes that execute: those that have a membermask, where there is one."""
+    """Lanes that execute: if there is a membermask, those with one that is not 0."""
     if row.membermask:
         return np.asarray(given[-1] != 0)
     return np.ones((warps, LANES), bool)

@@ -1,9 +1,9 @@
 """Compare what ptxas fuses with what `warpmma.ptx` fuses: `python -m lab.compare.contraction --help`.
 
-Needs `ptxas` on the PATH and `nvdisasm` (the PyPI package `nvidia-cuda-nvdisasm`). Random kernels are compiled; the
-machine code and the contracted body are run on formulas, for every choice of the predicates, and what they store is
-compared. Where ptxas is not predicted either result that the body has beside each other may be its. A kernel whose
-machine code has instructions that are not known here is counted and left out.
+Needs `ptxas` on the PATH and `nvdisasm` (the PyPI package `nvidia-cuda-nvdisasm`). Compiles random kernels, runs the
+machine code and the contracted body on formulas, for every choice of the predicates, and compares what they store.
+Where ptxas is not predicted, it may give either of the alternatives in the body. A kernel whose machine code has
+unknown instructions is counted and skipped.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ MOST = 4
 
 
 def different(seed: int, type_: str, target: str, disassembler: str) -> str | None:
-    """Say how a kernel differs, "" if it does not, or as the body has it beside; None where neither can be said.
+    """Describe how a kernel differs; "" if it does not, or equals an alternative of the body; None if unknown.
 
-    That is where the machine code is not known, or has several results of a sum that is not predicted.
+    It is unknown if the machine code is, or if it has several results of a sum that is not predicted.
     """
     kernel = drawn(seed, type_)
     lines = assembled(kernel.text, target, disassembler)
@@ -55,13 +55,13 @@ def _first(run: BodyRun, machine: Mapping[int, Formula]) -> int | None:
 
 
 def _some(compared: int) -> Iterator[tuple[int, ...]]:
-    """Choose among the sums that ptxas may fuse or not, in all ways."""
+    """Yield all choices of the sums that ptxas may or may not fuse."""
     for number in range(1, min(compared, MOST) + 1):
         yield from itertools.combinations(range(compared), number)
 
 
 def main() -> int:
-    """Compare kernels, print those that differ, and how many there were."""
+    """Compare kernels; print those that differ and their number."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kernels", type=int, default=100)
     parser.add_argument("--first", type=int, default=0, help="number of the first kernel")

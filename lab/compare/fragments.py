@@ -1,8 +1,8 @@
 """Compare every `ldmatrix` and `stmatrix` of a target with the GPU: `python -m lab.compare.fragments --help`.
 
-Needs the GPU, `ptxas` on the PATH and CuPy; was run on an H200. A block is one warp with 1024 bytes of shared memory of
-its own, filled with random bytes; its lanes point to random rows, for `stmatrix` to different ones. With
-`--record FILE` a few warps of each form are kept, for tests on machines without a GPU.
+Needs the GPU, `ptxas` on the PATH and CuPy; was run on an H200. A block is one warp with 1024 bytes of shared memory,
+filled with random bytes; its lanes address random rows, for `stmatrix` different ones. `--record FILE` stores a few
+warps of each form, for tests on machines without a GPU.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def ours(move: MatrixMove, memory: Array, registers: Array, addresses: Array) ->
 
 
 def inputs(move: MatrixMove, warps: int, rng: np.random.Generator, wild: bool) -> tuple[Array, Array, Array]:
-    """Make memory, registers and addresses; wild addresses of the lanes whose addresses do not count."""
+    """Make memory, registers and addresses; invalid addresses in lanes whose addresses are ignored."""
     memory = rng.integers(0, 256, (warps, BYTES), np.uint8)
     registers = rng.integers(0, 2**32, (warps, move.registers, LANES), np.uint32)
     rows = BYTES // move.row_bytes

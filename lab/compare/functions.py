@@ -1,11 +1,11 @@
 """Compare approximate functions with the GPU on all their operands.
 
-Needs the GPU, `ptxas` on the PATH and CuPy; was run on an H200. Every form of one operand of 32 bits is compared on all
-2^32; of 16 bits on all, the packed ones with every pair of an element and one that is drawn; of upper words of f64 on
-all of them, each with a lower word that is drawn. Divisions and `rsqrt.approx.f64` have as many operands as `--pairs`
-says: any codes, and such as lie near each other, near subnormal numbers or near the end of the range.
+Needs the GPU, `ptxas` on the PATH and CuPy; was run on an H200. Every form with one 32-bit operand is compared on all
+2^32 operands; 16-bit forms on all, packed ones with each element paired with a random one; forms on upper words of f64
+on all of them, each with a random lower word. Divisions and `rsqrt.approx.f64` get as many operands as `--pairs` says:
+any codes, and codes near each other, near subnormal numbers or near the end of the range.
 
-It settles whether a GPU of another target computes as an H200 does: give `--target`.
+With `--target` it decides whether a GPU of another target computes the same as an H200.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from warpmma.registers import LANES
 Array = npt.NDArray[Any]
 Operands = Callable[[int, int], tuple[Array, ...]]
 
-CHUNK = 1 << 22  # lanes that a thread compares at once
+CHUNK = 1 << 22  # lanes that a thread compares at a time
 
 
 def _mixed(first: int, count: int, seed: int) -> Array:
-    """Draw 64 random bits for each number of a range, the same however the range is cut (splitmix64)."""
+    """Draw 64 random bits for each number of a range, however the range is split (splitmix64)."""
     z = (np.arange(first, first + count, dtype=np.uint64) + np.uint64(seed << 40)) * np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -44,7 +44,7 @@ def _mixed(first: int, count: int, seed: int) -> Array:
 
 
 def _codes(first: int, count: int) -> Array:
-    """Return codes of 32 bits, each once in 2^32, in an order in which any number of the first lie everywhere."""
+    """Return 32-bit codes, a permutation of all 2^32 whose every prefix is spread over the range."""
     codes: Array = np.arange(first, first + count, dtype=np.uint64) * np.uint64(0x9E3779B1) & np.uint64(0xFFFFFFFF)
     return codes
 
@@ -64,7 +64,7 @@ def _upper_words(first: int, count: int) -> tuple[Array, ...]:
 
 
 def _aimed(fields: Array, drawn: Array, fraction_bits: int, exponent_bits: int) -> Array:
-    """Give codes the exponent fields, in one half; fractions near 0 and all ones, in a quarter."""
+    """Give half of the codes these exponent fields, and a quarter fractions near all zeros or all ones."""
     dtype = drawn.dtype.type
     sign = drawn & dtype(1 << (fraction_bits + exponent_bits))
     fraction = drawn & dtype((1 << fraction_bits) - 1)
@@ -75,7 +75,7 @@ def _aimed(fields: Array, drawn: Array, fraction_bits: int, exponent_bits: int) 
 
 
 def _pairs(first: int, count: int, wide: bool) -> tuple[Array, ...]:
-    """Dividends and divisors: of any codes; quotients near the borders of the range; divisors at scalings' bounds."""
+    """Dividends and divisors: any codes; quotients near the limits of the range; divisors where scaling begins."""
     a, b, c = (_mixed(first, count, seed) for seed in (3, 4, 5))
     divisors = np.array([0, 1, 2, 23, 24, 25, 100, 127, 128, 200, 251, 252, 253, 254, 255, 126])[(c & 15).astype(int)]
     near = (
@@ -85,14 +85,14 @@ def _pairs(first: int, count: int, wide: bool) -> tuple[Array, ...]:
         ]
     )
     dividends = np.where(c & 256, near, (c >> np.uint64(16) & np.uint64(255)).astype(int))
-    if wide:  # exponents of f64's range in the place of f32's
+    if wide:  # exponents of f64's range instead of f32's
         divisors, dividends = ((x - 127) * 8 + 1023 for x in (divisors, dividends))
         return _aimed(np.clip(dividends, 0, 2047), a, 52, 11), _aimed(np.clip(divisors, 0, 2047), b, 52, 11)
     return _aimed(np.clip(dividends, 0, 255), a.astype(np.uint32), 23, 8), _aimed(divisors, b.astype(np.uint32), 23, 8)
 
 
 def _roots(first: int, count: int) -> tuple[Array, ...]:
-    """Operands of a root in f64: of any codes; squares and what lies beside them; subnormal numbers; powers of two."""
+    """Operands of a root in f64: any codes; squares and their neighbours; subnormal numbers; powers of two."""
     a, b = _mixed(first, count, 6), _mixed(first, count, 7)
     root = (a >> np.uint64(38)) | np.uint64(1 << 26)
     even = ((b >> np.uint64(8)) % np.uint64(470) * np.uint64(2) << np.uint64(52)).astype(np.uint64)
@@ -103,7 +103,7 @@ def _roots(first: int, count: int) -> tuple[Array, ...]:
 
 
 def _plan(row: Operation, pairs: int) -> tuple[int, Operands]:
-    """How many operands a form is compared on, and where they come from."""
+    """How many operands a form is compared on, and their source."""
     if row.types == ("f64",) and "ftz" not in row.mnemonic:
         return pairs, _roots
     if len(row.inputs) == 2:
@@ -122,7 +122,7 @@ def _plan(row: Operation, pairs: int) -> tuple[int, Operands]:
 def _compared(
     row: Operation, gpu: OperationGpu, total: int, operands: Operands, options: argparse.Namespace
 ) -> tuple[int, list[str]]:  # fmt: skip
-    """Return how many of the first operands differ, and some of them; each thread goes from operands to results."""
+    """Return how many of the first operands differ, and some of them; each thread computes a range of operands."""
     counts, shown, lock = [0], list[str](), Lock()
 
     def run(first: int) -> None:
@@ -143,7 +143,7 @@ def _compared(
 
 
 def _warps(text: str) -> int:
-    """Read a number of operands, which fill warps: of none at all nothing would differ."""
+    """Parse a number of operands, a positive multiple of a warp."""
     number = int(text)
     if number < LANES:
         raise argparse.ArgumentTypeError(f"{number} operands are no warp; at least {LANES}")

@@ -1,8 +1,8 @@
-"""Find instructions whose guard ptxas loses: `python -m lab.compare.guards --help`.
+"""Find instructions whose guard ptxas drops: `python -m lab.compare.guards --help`.
 
-Every form of `programs.forms` is executed on this machine's GPU under a guard that half of the lanes have: where the
-others do not keep what their registers held, ptxas made several instructions of it and guarded some alone. Needs the
-driver alone, which assembles.
+Executes every form of `programs.forms` on this machine's GPU under a guard that is true in half of the lanes. If the
+registers of the other lanes change, ptxas expanded the form to several instructions and guarded only some of them.
+Needs only the driver, which assembles.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _TYPES = {"h": ("b16", 2), "r": ("b32", 4), "d": ("b64", 8)}
 
 
 def kernel(form: Form, name: str) -> str:
-    """Return a kernel: registers from memory, the form where lanes are odd, and its results to memory."""
+    """Return a kernel that loads registers, executes the form in odd lanes, and stores its results."""
     lines = [f".visible .entry {name}(.param .u64 {name}_x, .param .u64 {name}_y) {{",
              ".reg .b16 %h<30>; .reg .b32 %r<30>; .reg .b64 %d<30>; .reg .pred %p<30>; .reg .b64 %x, %y, %at;",
              f"ld.param.u64 %x, [{name}_x];", f"ld.param.u64 %y, [{name}_y];", "mov.u32 %r29, %laneid;",
@@ -56,7 +56,7 @@ def kernel(form: Form, name: str) -> str:
 
 
 def lost(driver: Driver, part: list[Form], target: str) -> list[str]:
-    """Return mnemonics of forms that changed a register in a lane without the guard."""
+    """Return mnemonics of forms that changed a register in a lane whose guard is false."""
     names = [f"k{i}" for i in range(len(part))]
     head = f".version 9.0\n.target {target}\n.address_size 64\n"
     functions = driver.load(head + "\n".join(map(kernel, part, names)), names)

@@ -1,7 +1,7 @@
 """Compare every instruction of a GPU's target with the GPU: `python -m lab.compare.instructions --help`.
 
-Needs the GPU, `ptxas` on the PATH and CuPy; was run on an H200. With `--undefined FILE`, what the GPU makes of metadata
-that PTX leaves undefined is recorded as well, in the format of `warpmma.hardware.archives`.
+Needs the GPU, `ptxas` on the PATH and CuPy; was run on an H200. `--undefined FILE` also records what the GPU computes
+for metadata that PTX leaves undefined, in the format of `warpmma.hardware.archives`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def main(arguments: list[str] | None = None) -> int:
         for undefined in (False, True) if instruction.sparse and target in UNDEFINED_MEASURED else (False,):
             for style in styles(recipe(instruction, target)):
                 given = instruction_inputs(instruction, target, style, options.warps, rng)
-                # Both spellings are one machine instruction, so one of them is enough to keep.
+                # Both spellings are one machine instruction, so recording one is enough.
                 keep = undefined and instruction.sparsity == "sp" and style in ("middle", "bits", "special")
                 if instruction.sparse:
                     given["e"] = metadata_words(instruction, target, options.warps, rng, undefined=undefined)

@@ -1,9 +1,9 @@
 """Repeat launches on a GPU and compare all memory: `python -m lab.compare.launches LAUNCHES.npz --out FOLDER`.
 
 `python -m lab.compare.triton_tutorials --launches` writes such a file: PTX, arguments, memory before each launch, and
-hashes of what the simulator left. Needs NumPy and an sm_90 GPU with its driver, which assembles the PTX. Each launch is
-repeated twice; printed is how many pieces of memory differ from the simulator's, and whether the GPU gives the same
-twice. FOLDER gets `replay.json`, and the GPU's memory where it differs, as `memory.npz`.
+hashes of the memory after it on the simulator. Needs NumPy and an sm_90 GPU with its driver, which assembles the PTX.
+Repeats each launch twice, and prints how many allocations differ from the simulator's, and whether the GPU gives the
+same twice. FOLDER receives `replay.json`, and the GPU's memory where it differs, as `memory.npz`.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
 """Compare every operation around `mma` with the GPU, lane by lane: `python -m lab.compare.operations --help`.
 
-Needs the GPU, `ptxas` on the PATH and CuPy; was run on an H200. A row of `warpmma.operations.operations()` says by
-itself how it is run: its `syntax` becomes a PTX kernel with a thread for each lane, its types say what is loaded and
-stored. `--record FILE` keeps some lanes of every operation, for tests on machines without a GPU (`recorded_lanes` reads
-them).
+Needs the GPU, `ptxas` on the PATH and CuPy; was run on an H200. Each row of `warpmma.operations.operations()`
+determines its PTX kernel: its `syntax` gives the statement, its types the loads and stores, with a thread per lane.
+`--record FILE` stores some lanes of every operation, for tests on machines without a GPU (`recorded_lanes` reads them).
 
-Where a row takes immediates, each is run with values 0 to 255. Where a row has a membermask, half of the warps get a
-partial one, and the lanes that it does not name skip the instruction.
+Immediates take the values 0 to 255. If a row has a membermask, half of the warps get a partial one, and the lanes that
+it does not name skip the instruction.
 """
 
 from __future__ import annotations
@@ -69,13 +68,13 @@ def main(arguments: list[str] | None = None) -> int:
     jobs = []
     for row in sorted(rows, key=signature):
         values = row_immediates(row)
-        # Where lanes are left out, or their results are undefined, enough of them remain.
+        # Enough lanes remain after those that are skipped or undefined.
         lanes = -(-options.lanes * (2 if row.membermask else 1) // len(values) // 256) * 256
         jobs += [RowJob(row.mnemonic, x, lanes, options.seed) for x in values]
     start = time.monotonic()
     totals: dict[str, list[int]] = {}
     with ProcessPoolExecutor(options.workers, mp_context=get_context("spawn")) as pool:
-        # A few at a time: the results of all would not fit the memory.
+        # A few at a time: the results of all would not fit into memory.
         waiting, pending = iter(jobs), []
         pending = [(job, pool.submit(_ours, job)) for job in itertools.islice(waiting, 3 * options.workers)]
         gpu, recorder = OperationGpu(jobs, options.target), LaneRecorder(options.keep)

@@ -1,9 +1,9 @@
 """Compare random PTX programs on a GPU and on the simulator: `python -m lab.compare.programs --help`.
 
-`--gpu` runs them on this machine's GPU, through its driver alone; `--simulate` runs them on the simulator; with both,
-all outputs are compared. `--record` keeps what the GPU gave: a hash of each program's output, and of every tenth hashes
-of each word over all threads, and of each thread. Programs on which ptxas breaks off, or that do not end, are left out
-and named. Without `--gpu`, the simulator is compared with what is recorded.
+`--gpu` runs them on this machine's GPU, through its driver only; `--simulate` runs them on the simulator; with both,
+all outputs are compared. `--record` stores the GPU's results: a hash of each program's output, and for every tenth
+program hashes of each word over all threads and of each thread. Programs that crash ptxas or do not end are skipped and
+listed. Without `--gpu`, the simulator is compared with the recording.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _KEPT = 200
 
 
 def simulated(number: int) -> Array | str:
-    """Run a program on the simulator; return its output, or what went wrong."""
+    """Run a program on the simulator; return its output or the error."""
     from lab.programs.simulating import simulate
     from warpmma import ptx
 

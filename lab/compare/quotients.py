@@ -1,8 +1,8 @@
 """Compare `div`, `rcp` and `sqrt` with the GPU where it is hardest: `python -m lab.compare.quotients --help`.
 
-Needs the GPU, `ptxas` on the PATH and CuPy. Of each row: zeros, subnormal numbers, borders, infinities and NaN, all
-their pairs; and operands of `lab.generators`. `--record FILE` keeps the former, and some of the latter, for
-tests on machines without a GPU (`recorded_lanes` reads them).
+Needs the GPU, `ptxas` on the PATH and CuPy. For each row: all pairs of zeros, subnormal numbers, limits, infinities and
+NaN; and operands of `lab.generators`. `--record FILE` stores the former, and some of the latter, for tests on machines
+without a GPU (`recorded_lanes` reads them).
 `python -m lab.compare.operations --modules arithmetic.divisions` tries more of the latter.
 """
 
@@ -28,7 +28,7 @@ Array = npt.NDArray[Any]
 
 
 def special_codes(fmt: FloatFormat) -> Array:
-    """Zeros, subnormal numbers and the borders to the others, numbers about 1 and at the end, infinities, NaN."""
+    """Zeros, subnormal numbers, the least normal numbers, numbers near 1, the largest ones, infinities, NaN."""
     bits = fmt.fraction_bits
     least, one, infinity = 1 << bits, fmt.bias << bits, cast(int, fmt.inf_code)
     codes = [0, 1, 2, 3, least // 2, least // 2 + 1, least - 2, least - 1, least, least + 1, least + 2]
@@ -41,7 +41,7 @@ def special_codes(fmt: FloatFormat) -> Array:
 
 
 def special_operands(row: Operation) -> tuple[Array, ...]:
-    """Make registers `[warp, lane]` of all special codes, or all pairs; the first ones fill the last warp up."""
+    """Make registers `[warp, lane]` of all special codes, or all pairs; the first ones fill up the last warp."""
     codes = special_codes(floating(row.types[0]))
     pairs = [np.repeat(codes, len(codes)), np.tile(codes, len(codes))] if len(row.inputs) == 2 else [codes]
     return tuple(np.resize(x, (-(-len(x) // LANES), LANES)) for x in pairs)

@@ -1,10 +1,10 @@
-"""Statements of PTX that ptxas takes or refuses, beside what we say of them.
+"""Compare which PTX statements ptxas and warpmma accept.
 
     python -m lab.compare.statements --statements 5000 --seed 1 --out differences.json
 
-Legal statements of all rows are drawn from their signatures, one token of each is added, dropped, doubled or exchanged,
-and ptxas (13.0, for sm_90a and sm_120a) and `ptx check` say what they make of it. Many statements stand in one kernel:
-ptxas names the lines that it refuses, and is asked again without them until it takes the rest.
+Legal statements are drawn from the signatures of all rows; one token of each is added, dropped, doubled or exchanged;
+ptxas (13.0, for sm_90a and sm_120a) and `ptx check` accept or reject the result. One kernel holds many statements:
+ptxas names the lines that it rejects, and runs again without them until it accepts the rest.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ _REGISTERS = {"b8": "%c{}", "b16": "%h{}", "b32": "%r{}", "b64": "%rd{}", "pred"
 _STRANGERS = ("%r1", "%rd1", "%f1", "%p1", "%h1", "%fd1", "7", "0", "-1", "0.5", "0f3F800000", "sh", "gl", "[%rd1]",
               "[sh]", "{%r1, %r2}", "_", "%tid.x", "!%p1", "[%rd1+4]", "-%r1", "%q1", "%r1+4", "WARP_SZ")  # fmt: skip
 _WORDS = ("sync", "aligned", "shared", "global", "ftz", "sat", "rn", "u32", "f32", "b64", "v2", "cta", "gpu", "relaxed")
-_TWICE = ("row", "col", "pred")  # which legal mnemonics may have twice, as types
+_TWICE = ("row", "col", "pred")  # words that legal mnemonics may have twice, as types
 
 
 class Statement(NamedTuple):
-    """A mnemonic and its operands with what separates them, in the order of the text."""
+    """The tokens of a statement: mnemonic, operands and separators, in the order of the text."""
 
     mnemonic: str
     operands: tuple[str, ...]
@@ -117,7 +117,7 @@ def mutated(random: Random, given: Statement) -> Statement:
 
 
 def _inside(random: Random, text: str, how: str) -> str:
-    """Change one token of what stands in braces or brackets."""
+    """Change one token inside braces or brackets."""
     items = [x.strip() for x in text[1:-1].split(",")]
     at = random.randrange(len(items))
     if how == "add":
@@ -135,7 +135,7 @@ def _inside(random: Random, text: str, how: str) -> str:
 
 
 def ours(statement: str, target: str) -> str:
-    """Say what we have against a statement; "" for nothing."""
+    """Return our error for a statement; "" if it is legal."""
     text = f"{HEAD.format(target=target)}{statement}\nL: ret;\n}}\n"
     try:
         problems = [str(x) for entry in ptx.load(text).check().entries for x in entry.problems]
@@ -145,7 +145,7 @@ def ours(statement: str, target: str) -> str:
 
 
 def refused(statements: Sequence[str], target: str) -> dict[int, str]:
-    """Ask ptxas what is wrong with statements; by their numbers."""
+    """Return the errors of ptxas for statements, by their numbers."""
     found: dict[int, str] = {}
     _ask(statements, list(range(len(statements))), target, found)
     return found
@@ -173,7 +173,7 @@ def _ask(statements: Sequence[str], numbers: list[int], target: str, found: dict
 
 
 class Verdict(NamedTuple):
-    """A statement with what ptxas and we say against it."""
+    """A statement with the errors of ptxas and of warpmma."""
 
     target: str
     statement: str
@@ -183,9 +183,9 @@ class Verdict(NamedTuple):
 
 
 class _Known(NamedTuple):
-    """A difference that docs/programs.md lists: who takes the statement, and how such statements are told.
+    """A difference that docs/programs.md lists: which side accepts the statement, and how to recognise it.
 
-    The other side takes what `plain` makes of it, or the statement has a form that `pattern` matches.
+    The other side accepts the result of `plain`, or the statement matches `pattern`.
     """
 
     by: str
@@ -195,7 +195,7 @@ class _Known(NamedTuple):
 
 
 def _once(text: str) -> str:
-    """Leave out qualifiers, which are no types, that a mnemonic has twice."""
+    """Remove repeated qualifiers, other than types, from a mnemonic."""
     mnemonic, blank, rest = text.partition(" ")
     words = mnemonic.split(".")
     kept = (x for i, x in enumerate(words) if x not in words[:i] or x in _TWICE or any(c.isdigit() for c in x))
@@ -203,7 +203,7 @@ def _once(text: str) -> str:
 
 
 def _bits(text: str) -> str:
-    """Write registers of bits for those of floats."""
+    """Replace float registers by bit registers."""
     return re.sub(r"%f(\d)", r"%r\1", re.sub(r"%fd(\d)", r"%rd\1", text))
 
 
@@ -269,11 +269,11 @@ KNOWN = (
     ),
     _Known("ours", "selectors, which are checked when an mma runs", pattern=r"^mma\.sp.*(unexpected value|Sparse mma)"),
 )
-"""Differences that are listed, and not mended."""
+"""Differences that are documented and not fixed."""
 
 
 def known(one: Verdict) -> str:
-    """Name the difference that is listed; "" for a new one."""
+    """Name the documented difference; "" for a new one."""
     by = "ours" if one.ptxas else "ptxas"
     for x in KNOWN:
         if x.by != by:
@@ -294,7 +294,7 @@ def compared(statements: Sequence[tuple[str, bool]], target: str) -> Iterator[Ve
 
 
 def drawn(random: Random, target: str, count: int) -> list[tuple[str, bool]]:
-    """Draw so many statements, each tenth as it is, of opcodes that are as likely as each other."""
+    """Draw statements, every tenth unchanged; all opcodes are equally likely."""
     every: dict[str, list[PtxInstruction]] = {}
     others = [make(type_, n) for make in (packing, unpacking) for type_, n in (("b32", 2), ("b64", 2), ("b64", 4))]
     for one in (*rows(target), *wm.instructions(target), *others):
@@ -310,7 +310,7 @@ def drawn(random: Random, target: str, count: int) -> list[tuple[str, bool]]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Compare, and write differences that are not listed."""
+    """Compare, and write undocumented differences."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--statements", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=0)

@@ -1,13 +1,13 @@
 """Run Triton's own tutorials on the simulator: `python -m lab.compare.triton_tutorials FOLDER`.
 
-FOLDER has the files of `python/tutorials` of Triton's sources, which are not in its package. They run as they are.
-What they are told: tensors are PyTorch's on the CPU, and `torch.cuda` answers for the simulated device, as
-`warpmma.triton` has it; benchmarks are left out (`Mark.run`); PyTorch's layer norm, with which 05 compares, computes in
-f32 as on a GPU. 06 runs no kernel but in its tests and benchmarks, so its `test_op` is called. Printed are launches,
-instructions and seconds, as the table of docs/triton_kernels.md has them.
+FOLDER has the files of `python/tutorials` of Triton's sources, which are not in its package. They run unchanged, with
+these substitutions: tensors are PyTorch's on the CPU, and `torch.cuda` describes the simulated device, as in
+`warpmma.triton`; benchmarks are skipped (`Mark.run`); PyTorch's layer norm, with which 05 compares, computes in f32 as
+on a GPU. 06 launches kernels only in its tests and benchmarks, so its `test_op` is called. Prints launches,
+instructions and seconds, like the table of docs/triton_kernels.md.
 
-`--launches FILE` keeps launches with their memory, for `python -m lab.compare.launches`, whose `replay.json` is kept in
-`tests/data/h200_triton_tutorials.json`; `--compare` says which launches leave there what they left on the H200.
+`--launches FILE` stores launches with their memory, for `python -m lab.compare.launches`, whose `replay.json` is in
+`tests/data/h200_triton_tutorials.json`; `--compare` lists the launches that leave the same memory as on the H200.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _attention(names: dict[str, Any]) -> None:
 
 
 def _layer_norm(names: dict[str, Any]) -> None:
-    """Call the test of tutorial 05 once more, where no two rows share a lock: then any order gives the same."""
+    """Call the test of tutorial 05 again with no two rows sharing a lock: then the order does not matter."""
     names["test_layer_norm"](128, 1000, names["torch"].float16)
 
 
@@ -55,12 +55,12 @@ TUTORIALS: dict[str, Callable[[dict[str, Any]], None]] = {
     "06-fused-attention": _attention,
     "08-grouped-gemm": lambda names: None,
 }
-"""Tutorials, and what is called of them when they have run."""
+"""Tutorials, and the functions to call after running them."""
 
 
 @contextmanager
 def on_the_cpu() -> Iterator[list[str]]:
-    """Let what asks for CUDA's memory have the CPU's, and leave benchmarks out, whose names are listed."""
+    """Redirect allocations in CUDA memory to the CPU, and skip benchmarks; the result lists their names."""
     import torch
     import triton.testing
 
@@ -71,7 +71,7 @@ def on_the_cpu() -> Iterator[list[str]]:
         return empty(*sizes, **{**options, "device": "cpu"} if options.get("device") == "cuda" else options)
 
     def in_f32(x: Any, shape: Any, weight: Any, bias: Any, eps: float) -> Any:
-        # PyTorch's own sums f16 in f16 on the CPU: of 1,151 rows it is 0.06 off, where tutorial 05 allows 0.01.
+        # On the CPU PyTorch sums f16 in f16: for 1,151 rows the error is 0.06, where tutorial 05 allows 0.01.
         return layer_norm(x.float(), shape, weight.float(), bias.float(), eps)
 
     with ExitStack() as stack:
@@ -81,7 +81,7 @@ def on_the_cpu() -> Iterator[list[str]]:
             (triton.testing.Mark, "run", lambda self, **_: left.append(self.fn.__name__)),
         ):
             stack.enter_context(patch.object(where, name, made))
-        # Tutorial 06 looks for it: one configuration is tried then, and not 36.
+        # With this, tutorial 06 tries one configuration instead of 36.
         stack.enter_context(patch.dict(os.environ, {"PYTEST_VERSION": "0"}))
         yield left
 
@@ -93,7 +93,7 @@ def run(
     torch = import_module("torch")  # before a device answers for `torch.cuda`
     torch.manual_seed(0)
     before = torch.are_deterministic_algorithms_enabled()
-    torch.use_deterministic_algorithms(True)  # so that what nobody has written is the same each time, too
+    torch.use_deterministic_algorithms(True)  # so that unwritten memory is always the same, too
     start = time.perf_counter()
     wm.triton.install(target, hazards=hazards, threads=1)
     try:
@@ -107,14 +107,14 @@ def run(
 
 
 def compare(kept: list[tuple[str, Launched]]) -> int:
-    """Print which launches left what they left on the H200; return how many did not, though it gave the same twice."""
+    """Print which launches match the H200; return how many do not although the H200 gave the same twice."""
     expected = {one["name"]: one for one in json.loads(RECORDED.read_text())["launches"]}
     counts: Counter[str] = Counter()
     for name, one in kept:
         there = expected.get(name)
         if there is None or digest(plain_text(one.text))[:20] != there["text"]:
             said = "is of another PTX than what was recorded"
-        # Variables of the module itself lie there since the launch: the GPU has its own.
+        # Variables of the module exist there since the launch: the GPU has its own.
         elif left_there({start: one.after[start] for start in one.before}) == there["left"]:
             said = "leaves what it left on the H200"
         else:

@@ -1,7 +1,7 @@
-"""Compare operations that no mnemonic alone names with the GPU: `python -m lab.compare.variants --help`.
+"""Compare operations that their mnemonics alone do not determine with the GPU: `python -m lab.compare.variants --help`.
 
 Needs the GPU, `ptxas` on the PATH and CuPy. These are `setp` with two destinations, `mov` of vectors, and video
-instructions with bytes and halves of registers. What has a mnemonic of its own `compare_operations.py` compares.
+instructions with bytes and halves of registers. `lab.compare.operations` compares the others.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def variants(target: str) -> Iterator[tuple[str, Operation]]:
         ):
             try:
                 chosen = with_selectors(row.mnemonic, selectors)
-            except MnemonicError:  # of .add, .min and .max the destination has none
+            except MnemonicError:  # with .add, .min and .max the destination has none
                 continue
             yield f"{row.mnemonic} {' '.join(x or '.' for x in selectors)}", chosen
     for type_, count in _VECTORS:
@@ -61,7 +61,7 @@ _SELECTORS = {
 
 
 def inputs(name: str, row: Operation, lanes: int, seed: int) -> tuple[Array, ...]:
-    """Make operands, hard ones where the mnemonic says what they are."""
+    """Make operands, hard ones if the mnemonic determines their types."""
     if not any(row.vectors):
         given = operation_inputs(row.mnemonic, lanes, seed)
         return (*given, *(x[::-1].copy() for x in given[: len(row.inputs) - len(given)]))

@@ -1,8 +1,8 @@
 """Compare every `wmma` of a target with the GPU: `python -m lab.compare.wmma --help`.
 
-Needs the GPU and its driver, which assembles the text. A block is one warp with memory of its own. Loads and stores
-have random bytes and a stride; products have random and hard elements in their registers, those too that no `mma`
-reads. With `--record FILE` a few warps of each form are kept, for tests on machines without a GPU.
+Needs the GPU and its driver, which assembles the text. A block is one warp with its own memory. Loads and stores have
+random bytes and a stride; products have random and hard elements in their registers, including those that no `mma`
+reads. `--record FILE` stores a few warps of each form, for tests on machines without a GPU.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def size(form: WmmaMove) -> int:
 
 
 def inputs(form: Form, target: str, warps: int, rng: np.random.Generator) -> dict[str, Array]:
-    """Make what a form is given and writes: `[warp, register, lane]`, or bytes of memory `[warp, byte]`."""
+    """Make the inputs and outputs of a form: `[warp, register, lane]`, or bytes of memory `[warp, byte]`."""
     given: dict[str, Array] = {}
     for name, (count, bits) in fragments(form, target).items():
         shape = (warps, count, LANES)
@@ -80,7 +80,7 @@ def result(form: Form) -> str:
 
 
 def text(form: Form, target: str, name: str) -> str:
-    """Write an entry that does it for every block; its parameters are the addresses of `inputs`."""
+    """Write an entry that executes it in every block; its parameters are the addresses of `inputs`."""
     moved, lines = fragments(form, target), []
     declared = [".reg .b64 %p<8>; .reg .b32 %t<4>;", *(f".reg .b{b} %{x}<{n}>;" for x, (n, b) in moved.items())]
     lines += ["mov.u32 %t0, %ctaid.x; mov.u32 %t1, %tid.x;"]

@@ -1,8 +1,8 @@
-"""What a value is, as a formula of what a kernel loads, in a form that does not depend on the order of operands.
+"""Values as formulas of a kernel's inputs, normalised so that the order of operands does not matter.
 
 A formula is a tuple: ("in", number), ("number", code), ("mul", flags, factors), ("add", flags, terms),
-("fma", flags, factors, addend), ("neg", x), and (name, ...) of any other instruction. Products carry no sign inside: a
-sign of a factor stands before the product.
+("fma", flags, factors, addend), ("neg", x), and (name, ...) for any other instruction. Factors have no signs: the sign
+of a factor is moved outside the product.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ Formula = tuple[object, ...]
 
 
 def negated(x: Formula) -> Formula:
-    """Turn the sign; of a number in its code, which has 32 bits."""
+    """Negate; for a number, in its 32-bit code."""
     if x[0] == "neg":
         return x[1]  # type: ignore[return-value]
     if x[0] == "number" and isinstance(x[1], int):
@@ -20,7 +20,7 @@ def negated(x: Formula) -> Formula:
 
 
 def _signed(a: Formula, b: Formula) -> tuple[bool, tuple[Formula, ...]]:
-    """Take the sign out of a product, and order its factors."""
+    """Move the sign out of a product, and sort its factors."""
     turned = False
     found = []
     for x in (a, b):
@@ -36,7 +36,7 @@ ONE: Formula = ("number", 0x3F800000)
 
 
 def product(a: Formula, b: Formula, flags: str) -> Formula:
-    """Multiply; by one, nothing happens."""
+    """Multiply; one is the identity."""
     turned, factors = _signed(a, b)
     if ONE in factors and "SAT" not in flags:
         rest = factors[1 - factors.index(ONE)]
@@ -47,17 +47,17 @@ def product(a: Formula, b: Formula, flags: str) -> Formula:
 
 
 def total(a: Formula, b: Formula, flags: str) -> Formula:
-    """Add; minus zero adds nothing."""
+    """Add; -0 is the identity."""
     for x, zero in ((a, b), (b, a)):
         if zero == ("number", 1 << 31) and not flags:
             return x
-        if zero == ("number", 1 << 31) and flags == "FTZ" and x[0] == "neg":  # the sign may be turned behind
+        if zero == ("number", 1 << 31) and flags == "FTZ" and x[0] == "neg":  # the sign may be flipped afterwards
             return negated(total(x[1], zero, flags))  # type: ignore[arg-type]
     return "add", flags, tuple(sorted((a, b), key=repr))
 
 
 def fused(a: Formula, b: Formula, c: Formula, flags: str) -> Formula:
-    """Multiply and add at once."""
+    """Fused multiply-add."""
     if c == ("number", 1 << 31) or c == ("neg", ("number", 0)):  # -0: a product as an addition
         return product(a, b, flags)
     turned, factors = _signed(a, b)

@@ -1,4 +1,4 @@
-"""Random kernels of multiplications and additions, with what may stand between."""
+"""Random kernels of multiplications and additions, with other instructions in between."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 INPUTS, PREDICATES = 8, 3
 OUTPUT = 256
-"""Offset of the first output; inputs begin at 0, and the integers that decide at 128."""
+"""Offset of the first output; inputs begin at 0, and the integers that control branches at 128."""
 
 _PARTING = ("bar.sync 0;", "membar.gl;", "fence.acq_rel.cta;", "@%p{p} st.global.b32 [%rd1+240], %r20;", "LABEL:",
             "div.s32 %r21, %r20, %r22; st.global.b32 [%rd1+244], %r21;", "bra.uni LABEL; LABEL:")  # fmt: skip
@@ -45,7 +45,7 @@ class _Drawing:
         return f"%x{self.made - 1}"
 
     def pick(self) -> str:
-        """Choose an operand: often a product, which then is seldom chosen again."""
+        """Choose an operand: often a product, which is then rarely chosen again."""
         if self.products and self.rng.random() < 0.15:
             return self.rng.choice(self.products[-4:])
         if self.products and self.rng.random() < self.eager:
@@ -124,7 +124,7 @@ class _Drawing:
         self.lines.append(text.replace("LABEL", f"L{self.labels}"))
 
     def branch(self) -> None:
-        """Draw an if, with an else now and then."""
+        """Draw an if, sometimes with an else."""
         self.labels += 1
         label = f"B{self.labels}"
         d = self.rng.choice(self.values)

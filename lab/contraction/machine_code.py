@@ -1,6 +1,6 @@
 """Machine code of a kernel, run on formulas: which loads and predicates lead to which stores.
 
-A few instructions are enough, those of `kernels`. What is not known stops the run with `UnknownCodeError`.
+It supports only the instructions that `kernels` need; any other stops the run with `UnknownCodeError`.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ _COUNTED = (
 
 
 class UnknownCodeError(Exception):
-    """An instruction that is not known here."""
+    """An unsupported machine instruction."""
 
 
 def assembled(text: str, target: str, disassembler: str) -> list[str]:
-    """Return the lines of machine code that ptxas makes of a text."""
+    """Return the lines of machine code that ptxas emits for a text."""
     with tempfile.TemporaryDirectory() as folder:
         source, code = Path(folder) / "kernel.ptx", Path(folder) / "kernel.cubin"
         source.write_text(text)
@@ -55,7 +55,7 @@ class MachineRun:
     ----------
     lines : list of str
     first : int
-        Offset of the first input; the inputs are words, one behind the other.
+        Offset of the first input; the inputs are consecutive words.
     chosen : mapping of int to bool
         Whether the integer that is loaded at each offset is other than zero.
     """
@@ -188,7 +188,7 @@ class MachineRun:
         return base[1] + int(found[2] or "0", 16)
 
     def _moved(self, operands: list[str]) -> None:
-        """Add to a pointer, or to what counts for nothing here."""
+        """Add to a pointer, or to a value that is ignored here."""
         for x in operands[1:]:
             base = self.registers.get(x)
             if base is not None and base[0] == "pointer" and isinstance(base[1], int):
@@ -203,7 +203,7 @@ class MachineRun:
 
 
 def _sign_alone(values: list[Formula]) -> Formula | None:
-    """Return what an addition of a zero only turns or clears the sign of."""
+    """Return the operand of an addition of zero that only flips or clears its sign."""
     for x, zero in (values, values[::-1]):
         if zero in (("number", 0), ("number", 1 << 31)) and x[0] in ("neg", "abs"):
             return x

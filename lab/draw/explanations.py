@@ -1,6 +1,6 @@
 """Draw the pictures of docs/explain.md: `python -m lab.draw.explanations` writes docs/pictures/explain_*.svg.
 
-A test compares the files with what is drawn now.
+A test compares the files with fresh drawings.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _fp8() -> Explanation:
 PICTURES: Mapping[str, Callable[[], Explanation]] = {
     "explain_low_bits": _low_bits, "explain_two_gpus": _two_gpus, "explain_fp8": _fp8,
 }  # fmt: skip
-"""What is drawn, by the name of the file."""
+"""Drawings by the name of the file."""
 
 
 def main() -> int:

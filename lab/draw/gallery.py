@@ -1,6 +1,6 @@
 """Draw the gallery: `python -m lab.draw.gallery` writes the pictures of docs/pictures.md into docs/pictures.
 
-`--check` writes nothing, and says which files are not what is drawn now.
+`--check` writes nothing, and lists outdated files.
 """
 
 from __future__ import annotations
@@ -69,11 +69,11 @@ PICTURES: Mapping[str, Callable[[], str]] = {
     "ldmatrix_x4_trans_d": partial(_moved, _TRANSPOSED, "D"),
     "ldmatrix_x4_address": partial(_moved, _TRANSPOSED, "address"),
 }  # fmt: skip
-"""What is drawn, by the name of the file."""
+"""Drawings by the name of the file."""
 
 
 def outdated() -> list[str]:
-    """Return the names of files that are not what is drawn now."""
+    """Return the names of outdated files."""
     files = {name: FOLDER / f"{name}.svg" for name in PICTURES}
     return [name for name, file in files.items() if not file.exists() or file.read_text() != PICTURES[name]()]
 

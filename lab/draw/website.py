@@ -1,13 +1,13 @@
-"""What MkDocs does beyond its settings (`mkdocs.yml` names this file): pages that are made, links, pictures.
+"""Hooks of MkDocs (`mkdocs.yml` names this file): generated pages, links, pictures.
 
-1. Pages of `docs` are written for GitHub and for the site alike. A link that leaves `docs` leads to a page below
-   `repository`: a copy of a page, the text of a source file, or a notebook's cells. Only what some page links to is
-   there, and notebooks, with what their cells show: those that need nothing else are run.
-2. The reference has a page for every face of the package, made from `__all__`. A name stands in full in the first face
-   that has it, the top's before its rooms', and as a link in the others.
-3. A picture that the package drew becomes part of its page, so that it follows the page's theme, not the system's.
-4. The explorer stands in the site, and its page leads to it: on GitHub there is none that could be opened.
-5. Lists in lists are indented by four, as Python-Markdown wants it, where they are by three; and `A[x][y]` is no link.
+1. Pages of `docs` are written for both GitHub and the site. A link out of `docs` leads to a page below `repository`: a
+   copy of a page, the text of a source file, or a notebook's cells. Only linked files are there, and notebooks with the
+   output of their cells: those that need nothing else are run.
+2. The reference has a page for every public module of the package, generated from `__all__`. A name is documented in
+   the first module that has it, the top before its packages, and is a link in the others.
+3. A picture that the package drew is inlined into its page, so that it follows the page's theme, not the system's.
+4. The site includes the explorer, and its page links to it: GitHub cannot open it.
+5. Nested lists indented by three are indented by four, as Python-Markdown requires; and `A[x][y]` is not a link.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _IMAGE = re.compile(r'<img alt="([^"]*)" src="([^":]+\.svg)" ?/?>')
 
 
 def source(uri: str) -> Path:
-    """Where what has an address in the site is in the repository."""
+    """Return the file in the repository of an address in the site."""
     return (
         ROOT / uri.removeprefix("repository/").removesuffix(".code.md") if uri.startswith("repository/") else DOCS / uri
     )
@@ -64,13 +64,13 @@ def links(text: str) -> Iterator[str]:
 
 
 def led(folder: Path, link: str) -> Path:
-    """Where a link in a page of a folder leads; in a folder, to what it says of itself."""
+    """Return where a link in a page of a folder leads; for a folder, to its README."""
     target = Path(os.path.normpath(folder / link))
     return target / "README.md" if target.is_dir() else target
 
 
 def redirected(text: str, uri: str) -> str:
-    """Let a page's links lead where the site has their files."""
+    """Redirect a page's links to the site's copies of their files."""
     place, here = source(uri).parent, posixpath.dirname(uri)
 
     def lead(found: re.Match[str]) -> str:
@@ -84,7 +84,7 @@ def redirected(text: str, uri: str) -> str:
 
 @cache
 def linked() -> tuple[Path, ...]:
-    """Files of the repository that pages lead to, and what these lead to in turn."""
+    """Files of the repository that pages link to, directly or indirectly."""
     found: dict[Path, None] = {}
     todo = [*sorted(DOCS.rglob("*.md")), *sorted((ROOT / "examples" / "notebooks").glob("*.ipynb"))]
     todo += [ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
@@ -102,7 +102,7 @@ def linked() -> tuple[Path, ...]:
 
 
 def listing(path: Path) -> str:
-    """Make a page of a file's text."""
+    """Make a page from a file's text."""
     name, language = path.relative_to(ROOT).as_posix(), LANGUAGES.get(path.suffix, "text")
     return f"# {path.name}\n\n`{name}`:\n\n````{language}\n{path.read_text()}````\n"
 
@@ -111,7 +111,7 @@ def listing(path: Path) -> str:
 
 
 def notebook(path: Path) -> tuple[str, dict[str, str]]:
-    """Make a page of a notebook's cells, and what they show by the mark that stands for it."""
+    """Make a page from a notebook's cells, and their outputs by placeholder."""
     content = json.loads(path.read_text())
     run = not content["metadata"]["warpmma"]["needs"]
     parts, shown, names = [], {}, {"__name__": path.stem}
@@ -128,7 +128,7 @@ def notebook(path: Path) -> tuple[str, dict[str, str]]:
 
 
 def output(text: str, names: dict[str, Any]) -> str:
-    """Run a cell: what it prints, and its last expression as it draws itself, as a notebook shows them."""
+    """Run a cell; return what it prints and the rendering of its last expression, like a notebook."""
     tree = ast.parse(text)
     last = end if isinstance(end := tree.body[-1], ast.Expr) else None
     tree.body = tree.body[:-1] if last is not None else tree.body
@@ -145,7 +145,7 @@ def output(text: str, names: dict[str, Any]) -> str:
 
 
 def faces() -> tuple[str, ...]:
-    """Modules that the reference has: the top, its rooms from the bottom up, and faces within them."""
+    """Modules of the reference: the top, its packages from the bottom up, and public modules within them."""
     layers = re.search(r"^layers = \[(.*?)^\]", (ROOT / "pyproject.toml").read_text(), re.M | re.S)
     names = re.findall(r"\w+", layers[1]) if layers else []
     rooms = [name for name in reversed(names) if not name.startswith("_")]
@@ -163,7 +163,7 @@ def file_of(module: str) -> Path:
 
 @cache
 def parsed(module: str) -> tuple[tuple[str, ...], dict[str, tuple[str, str]]]:
-    """`__all__` of a module, and where the names that it imports come from, those for type checkers too."""
+    """`__all__` of a module, and the sources of the names that it imports, including those for type checkers."""
     path, names = file_of(module), ()
     tree = ast.parse(path.read_text())
     origins: dict[str, tuple[str, str]] = {}
@@ -180,7 +180,7 @@ def parsed(module: str) -> tuple[tuple[str, ...], dict[str, tuple[str, str]]]:
 
 
 def home(module: str, name: str) -> tuple[str, str]:
-    """Where what a module calls by a name is defined."""
+    """Return where a module's name is defined."""
     seen: set[tuple[str, str]] = set()
     while (module, name) not in seen and file_of(module).exists():
         seen.add((module, name))
@@ -190,7 +190,7 @@ def home(module: str, name: str) -> tuple[str, str]:
 
 @cache
 def members() -> dict[str, dict[str, str]]:
-    """Of each face its names, and for each the full name under which it stands in the reference."""
+    """For each public module its names, and for each name the full name that the reference documents."""
     first: dict[tuple[str, str], str] = {}
     return {
         face: {name: first.setdefault(home(face, name), f"{face}.{name}") for name in parsed(face)[0]}
@@ -199,7 +199,7 @@ def members() -> dict[str, dict[str, str]]:
 
 
 def reference(face: str) -> str:
-    """Make the page of a face."""
+    """Make the page of a public module."""
     options = "members: []", "show_root_heading: false", "show_root_toc_entry: false"
     title = f"# {face}\n\n::: {face}\n    options:\n" + "".join(f"      {option}\n" for option in options)
     names = members()[face]
@@ -226,7 +226,7 @@ def summary(module: str) -> str:
 
 
 def on_config(config: Any) -> Any:
-    """Put the pages that are made into the navigation."""
+    """Add the generated pages to the navigation."""
     for entry in config.nav:
         for title, pages in entry.items() if isinstance(entry, dict) else ():
             if title == "Reference":
@@ -237,7 +237,7 @@ def on_config(config: Any) -> Any:
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """Add the pages that are made."""
+    """Add the generated pages."""
     from mkdocs.structure.files import File
 
     from warpmma.show import explorer_page
@@ -256,7 +256,7 @@ def on_files(files: Any, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: object) -> str:
-    """Lead links to where the site has their files, and indent lists in lists."""
+    """Redirect links to the site's copies of their files, and indent nested lists."""
     uri = page.file.src_uri
     if uri.startswith("api/"):
         return markdown
@@ -268,7 +268,7 @@ def on_page_markdown(markdown: str, page: Any, **_: object) -> str:
 
 
 def on_page_content(html: str, page: Any, config: Any, **_: object) -> str:
-    """Put pictures, and what the cells of notebooks show, into their page."""
+    """Inline pictures and the outputs of notebook cells."""
     html = _MARKED.sub(lambda found: _SHOWN[found[1]], html)
     return _IMAGE.sub(lambda found: picture(found, page.file, config), html)
 

@@ -1,1 +1,1 @@
-"""PTX texts that are broken or mean harm, and what becomes of them."""
+"""Malformed and hostile PTX texts, and their outcomes."""

@@ -1,4 +1,4 @@
-"""Modules that are right: what the others are made of."""
+"""Valid modules, from which the hostile ones are derived."""
 
 HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
 
@@ -168,4 +168,4 @@ W:  mbarrier.test_wait.parity.shared.b64 %p2, [%r4], 0;
 )
 
 MODULES = (SUMS, CALLS, MATRICES)
-"""Each runs as it is."""
+"""Each runs unchanged."""

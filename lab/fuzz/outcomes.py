@@ -1,4 +1,4 @@
-"""What becomes of a text: it is read, checked and launched, up to a limit."""
+"""Outcomes of texts: each is read, checked and launched, up to a limit."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LIMIT = 20_000
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a text.
+    """The outcome of a text.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ def _launched(text: str, grid: int) -> None:
 
 
 def outcome(text: str, grid: int = 1) -> Outcome:
-    """Say what becomes of a text: everything but a limit, or an error with a line and a column of it, is bad."""
+    """Return the outcome of a text: anything but success, a limit, or an error with line and column is bad."""
     try:
         _launched(text, grid)
     except PtxError as error:
@@ -72,7 +72,7 @@ def outcome(text: str, grid: int = 1) -> Outcome:
     except WarpmmaError as error:
         named = PLACE.search(str(error)) and len(str(error)) < 4000
         return Outcome("refused" if named else "bad", f"{type(error).__name__}: {error}"[:4000])
-    except BaseException as error:  # whatever it is, it is what is looked for
+    except BaseException as error:  # any exception counts
         frames = "".join(traceback.format_tb(error.__traceback__)[-3:])
         return Outcome("bad", f"{type(error).__name__}: {error}\n{frames}"[:4000])
     return Outcome("ran")

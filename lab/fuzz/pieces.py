@@ -1,4 +1,4 @@
-"""Declarations and statements that are broken, or mean harm: one a line."""
+"""Malformed and hostile declarations and statements: one per line."""
 
 OUTSIDE = r"""
 .global .u64 a = b; .global .u64 b = a;
@@ -61,7 +61,7 @@ OUTSIDE = r"""
 #define x
 #line 7
 """.strip().split("\n")
-"""Where directives of a module stand."""
+"""Lines at module level."""
 
 INSIDE = r"""
 brx.idx %r1, ts;
@@ -144,4 +144,4 @@ atom.global.cas.b128 %rd1, [%rd1], %rd1, %rd1;
 ret.uni.uni;
 _;
 """.strip().split("\n")
-"""Where statements of a body stand."""
+"""Lines in a function body."""

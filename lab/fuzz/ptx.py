@@ -1,7 +1,7 @@
 """Read, check and launch hostile PTX texts: `python -m lab.fuzz.ptx --texts 10000`.
 
-Every text must run, be refused with a line and a column, or end at a limit; memory must stay below 1 GB. A text is made
-again from its number: `--first 1234 --texts 1 --show`.
+Every text must run, be rejected with a line and a column, or end at a limit; memory must stay below 1 GB. The number of
+a text reproduces it: `--first 1234 --texts 1 --show`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ MOST = 1 << 30
 
 
 def main() -> int:
-    """Try texts, print those that end badly, and how all ended."""
+    """Try texts; print those with bad outcomes, and a summary."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--texts", type=int, default=10_000)
     parser.add_argument("--first", type=int, default=0, help="number of the first text")

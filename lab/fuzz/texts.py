@@ -1,4 +1,4 @@
-"""Hostile texts, by their numbers: modules that are cut, garbled or blown up, and modules that do not end."""
+"""Hostile texts, by number: modules that are truncated, garbled or inflated, and modules that do not end."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _deep(rng: random.Random, text: str) -> str:
 
 
 def _declared(rng: random.Random, text: str) -> str:
-    """Put statements and declarations that mean harm at the beginning of lines."""
+    """Insert hostile statements and declarations at the beginning of lines."""
     for _ in range(rng.choice((1, 1, 2, 4))):
         lines = text.split("\n")
         head = [i for i, line in enumerate(lines) if line.startswith((".global", ".visible", ".func", ".file"))]
@@ -86,7 +86,7 @@ def _declared(rng: random.Random, text: str) -> str:
 
 
 def _bytes(rng: random.Random, text: str) -> str:
-    """Change how lines end, and put in what is no text."""
+    """Change line endings, and insert characters that are not text."""
     way = rng.randrange(5)
     if way == 0:
         return text.replace("\n", rng.choice(("\r\n", "\r", "\n\r", "\u2028", "\x0b", "\0")))
@@ -100,7 +100,7 @@ def _bytes(rng: random.Random, text: str) -> str:
 
 
 def _long(rng: random.Random, text: str) -> str:
-    """Make a name, a string, a comment, a list or a mnemonic that does not end soon."""
+    """Make a very long name, string, comment, list or mnemonic."""
     place, n = rng.randrange(len(text)), rng.choice((300, 5000, 200_000))
     return text[:place] + rng.choice((
         "x" * n, '"' + "s" * n, "/*" + "*" * n, "//" + "-" * n, "{" + "1, " * n + "1}", ".global" * n, "%r1, " * n,
@@ -137,7 +137,7 @@ WAYS: tuple[tuple[Callable[[random.Random, str], str], int], ...] = (
     (_cut, 14), (_garbled, 24), (_characters, 12), (_numbers, 12), (_declared, 16), (_bytes, 4), (_long, 4),
     (_repeated, 6), (_deep, 7), (_endless, 3), (_cyclic, 3),
 )  # fmt: skip
-"""How texts are made, and how often."""
+"""Ways to make texts, with their weights."""
 
 
 def hostile(number: int) -> str:

@@ -1,7 +1,7 @@
-"""Operands that aim at the places where arithmetic can go wrong: of recipes, of instructions, of operations' rows.
+"""Operands that target likely errors of arithmetic: for recipes, instructions and rows of operations.
 
-They are drawn from a NumPy generator and follow from its state alone. What draws them by hypothesis, and lets failing
-examples shrink, is `warpmma.testing.strategies`.
+They depend only on the state of a NumPy generator. `warpmma.testing.strategies` draws them with hypothesis, which
+shrinks failing examples.
 """
 
 from .adversarial_codes import STYLES, operands, styles

@@ -1,7 +1,7 @@
-"""Codes of operands of a recipe, in styles that each aim at one thing that can go wrong.
+"""Codes of operands of a recipe, in styles that each target one kind of error.
 
-Every style returns codes: a and b as `[k, rows]`, c as `[rows]`; block scales are `[blocks, rows]`. What belongs
-together in a style, as the addends of a tie do, is one row of A, B and C.
+Every style returns codes: a and b as `[k, rows]`, c as `[rows]`; block scales are `[blocks, rows]`. Values that belong
+together in a style, such as the addends of a tie, are in one row of A, B and C.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ def operands(recipe: Recipe, k: int, rows: int, style: str, rng: Rng, blocks: in
     ----------
     recipe : Recipe
     k : int
-        Products of a row, at least 2; of a recipe with scales a multiple of `blocks`.
+        Products of a row, at least 2; for a recipe with scales, a multiple of `blocks`.
     rows : int
         How many, positive.
     style : str
         One of `styles(recipe)`.
     rng : numpy.random.Generator
     blocks : int
-        Scales of a row, for as many equal parts of k; of a recipe with scales, and then positive.
+        Scales of a row, for as many equal parts of k; positive for a recipe with scales, otherwise 0.
 
     Returns
     -------
@@ -52,7 +52,7 @@ def operands(recipe: Recipe, k: int, rows: int, style: str, rng: Rng, blocks: in
     Raises
     ------
     OperandError
-        No recipe, a style that it has not, or sizes that are not as above.
+        Not a recipe, a style that it does not have, or invalid sizes.
 
     Examples
     --------
@@ -83,7 +83,7 @@ def operands(recipe: Recipe, k: int, rows: int, style: str, rng: Rng, blocks: in
 
 
 def _scales(fmt: FloatFormat, shape: tuple[int, ...], style: str, rng: Rng) -> Array:
-    """Scales about 1; in the styles of extremes, anything, NaN and zero among them."""
+    """Scales near 1; in the styles of extremes anything, including NaN and zero."""
     about_one = fmt.encode(np.ldexp(1 + rng.integers(0, 8, shape) / 8, rng.integers(-3, 4, shape)))
     if style in ("special", "bits", "zeros"):
         return np.where(rng.random(shape) < 0.5, about_one, random_codes(fmt, shape, rng)).astype(fmt.code_dtype)
@@ -183,7 +183,7 @@ def _depth(recipe: Recipe) -> int:
 def _products(
     recipe: Recipe, exponents: Array, c: Array, rng: Rng, *, density: float = 0.6, powers: bool = True
 ) -> Operands:
-    """Products with these exponents, some of them left out."""
+    """Products with these exponents, some of them zero."""
     a_format, b_format, _, _ = _formats(recipe)
     x, y = _split(exponents, a_format, b_format, rng)
     a, b = with_exponents(a_format, x, rng, powers=powers), with_exponents(b_format, y, rng, powers=powers)
@@ -250,7 +250,7 @@ def _full(recipe: Recipe, k: int, rows: int, rng: Rng) -> Operands:
 
 
 def _cancel(recipe: Recipe, k: int, rows: int, rng: Rng) -> Operands:
-    """Let the second half take the first half away again, but for a little."""
+    """Let the second half cancel the first half, except for a small difference."""
     a_format, b_format, c_format, _ = _formats(recipe)
     a = with_exponents(a_format, rng.integers(-4, 5, (k, rows)), rng)
     b = with_exponents(b_format, rng.integers(-4, 5, (k, rows)), rng)
@@ -291,7 +291,7 @@ def _special(recipe: Recipe, k: int, rows: int, rng: Rng) -> Operands:
 
 
 def _zeros(recipe: Recipe, k: int, rows: int, rng: Rng) -> Operands:
-    """Almost nothing but zeros of both signs."""
+    """Almost only zeros of both signs."""
     a_format, b_format, c_format, _ = _formats(recipe)
 
     def sparse(fmt: FloatFormat, shape: tuple[int, ...]) -> Array:

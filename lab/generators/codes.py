@@ -1,4 +1,4 @@
-"""Codes of one format: any bits, numbers with chosen exponents, numbers about 1."""
+"""Codes of one format: any bits, numbers with given exponents, numbers near 1."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Rng = np.random.Generator
 
 
 def random_codes(fmt: Format, shape: tuple[int, ...], rng: Rng) -> Array:
-    """Draw every bit pattern of a format alike.
+    """Draw uniformly from all bit patterns of a format.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def random_codes(fmt: Format, shape: tuple[int, ...], rng: Rng) -> Array:
 
 
 def with_exponents(fmt: FloatFormat, exponents: Array, rng: Rng, *, powers: bool = False) -> Array:
-    """Draw numbers of random sign and fraction that have these exponents, as far as the format has them.
+    """Draw numbers with random sign and fraction and these exponents, clipped to the format.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def with_exponents(fmt: FloatFormat, exponents: Array, rng: Rng, *, powers: bool
 
 
 def mixed(fmt: Format, shape: tuple[int, ...], rng: Rng, rare: float = 0.005) -> Array:
-    """Draw numbers about 1, and here and there any bits; of integers any.
+    """Draw numbers near 1, and occasionally any bits; for integers, any bits.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def mixed(fmt: Format, shape: tuple[int, ...], rng: Rng, rare: float = 0.005) ->
     shape : tuple of int
     rng : numpy.random.Generator
     rare : float
-        Which part of the elements is any bits.
+        The fraction of elements with any bits.
 
     Returns
     -------

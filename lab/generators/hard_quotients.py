@@ -1,14 +1,14 @@
-"""Operands whose quotients and roots lie next to where a rounding changes.
+"""Operands whose quotients and roots are next to a rounding boundary.
 
-M is an integer of up to P + 2 bits, one more than the format's significands: odd, it is halfway between two numbers, or
-with fewer bits a number. What is next to it is made backwards, from remainders r that are small. Arithmetic modulo 2^64
-is that of uint64.
+M is an integer of up to P + 2 bits, one more than the format's significands: if odd it is halfway between two numbers,
+with fewer bits a number. Its neighbours are constructed backwards, from small remainders r. Arithmetic modulo 2^64 is
+that of uint64.
 
 1.  A quotient A / B = (M - r / B) 2^-k: for an odd B, M is r times the inverse of B modulo 2^k, so that 2^k divides
     M B - r, which is A 2^k.
 2.  A root of A 2^k = M^2 - r: for an r that is 1 modulo 8, M is a root of r modulo 2^(P + 3), found bit by bit
     (Hensel); k is P + 2 or P + 3, so that A has P + 1 bits.
-3.  Exponents are chosen so that the quotient is about 1, or at the least normal number or at the largest number, or
+3.  Exponents are chosen so that the quotient is near 1, or at the least normal number or at the largest number, or
     anywhere; or so that the last bit of M is half of the least subnormal number.
 """
 
@@ -99,7 +99,7 @@ def hard_radicands(fmt: FloatFormat, count: int, rng: Rng) -> Array:
 
 
 def _inverse(b: Array) -> Array:
-    """Invert odd integers modulo 2^64: each step doubles the bits that are right, at first 3."""
+    """Invert odd integers modulo 2^64: each step doubles the number of correct bits, 3 at first."""
     inverse = b
     for _ in range(5):
         inverse = inverse * (_U(2) - b * inverse)
@@ -107,7 +107,7 @@ def _inverse(b: Array) -> Array:
 
 
 def _divided(near: Array, low: Array, k: Array) -> Array:
-    """Divide by 2^k an integer of which the value is known nearly, and the lower 64 bits."""
+    """Divide an integer by 2^k, given its approximate value and its lower 64 bits."""
     guess = np.ldexp(near, -k).astype(_U)
     shift = k.astype(_U)
     error = ((low >> shift) - guess) << shift  # its lower bits, at the top: its sign too
@@ -119,7 +119,7 @@ def _ones(k: Array) -> Array:
 
 
 def _leading(x: Array) -> Array:
-    """Place of the leading bit of integers of at most 54 bits, not 0; one too many only where 54 ones round up."""
+    """Position of the leading bit of nonzero integers of at most 54 bits; one too high only if 54 ones round up."""
     return np.frexp(x.astype(np.float64))[1].astype(np.int64) - 1
 
 

@@ -1,6 +1,6 @@
 """Inputs that are hard for the operations around `mma`.
 
-A register is made of elements, of a type that the mnemonic names: floating-point numbers of all kinds, integers. A
+A register consists of elements of a type that the mnemonic names: floating-point numbers of all kinds, integers. A
 quarter of the lanes is uniformly random whatever the type. To try harder, add a style to `float_codes`,
 `integer_codes`, `_converted` (operands of conversions), `_related` (operands that belong together) or `hard_quotients`.
 """
@@ -37,7 +37,7 @@ _DIVISIONS = ("div", "rcp", "sqrt")
 
 
 def short(width: int, count: int, rng: Rng) -> Array:
-    """Integers that end at a random place, in 10...0, 01...1, 10...01 or 0...0: ties and their neighbours."""
+    """Integers whose low bits, from a random position, are 10...0, 01...1, 10...01 or 0...0: ties and neighbours."""
     one = _U(1) << rng.integers(0, width, count, endpoint=width < 64).astype(_U)
     half = one >> _U(1)
     below = np.where(half > 0, half - _U(1), _U(0))
@@ -111,7 +111,7 @@ _SIX = ("e2m3", "e3m2")  # with two zeros above, in a byte
 
 
 def elements(row: Operation, operand: int) -> Elements:
-    """Return what an input register holds: of the types named that fit it the largest, of these the last."""
+    """Return what an input register holds: the largest of the named types that fit, the last of several."""
     width = _BITS[row.inputs[operand]]
     fits = [e for e in named(row) if e.bits * e.number <= width]
     best = max((e.bits * e.number for e in fits), default=0)
@@ -119,7 +119,7 @@ def elements(row: Operation, operand: int) -> Elements:
 
 
 def signature(row: Operation) -> str:
-    """Name what inputs are made from: rows with the same signature get the same inputs.
+    """Return the key from which inputs are made: rows with the same key get the same inputs.
 
     Parameters
     ----------
@@ -200,7 +200,7 @@ def _inputs(signed: str, mnemonic: str, lanes: int, seed: int) -> tuple[Array, .
 
 
 def _packed(e: Elements, codes: Array, width: int, uniform: Array, rng: Rng) -> Array:
-    """Put elements into registers, below random bits; and random bits alone in some lanes."""
+    """Put elements into registers, with random bits above; some lanes get random bits only."""
     random = rng.integers(0, (1 << width) - 1, len(uniform), _U, endpoint=True)
     used = e.bits * e.number
     words = random >> _U(used) << _U(used) if used < width else np.zeros(len(uniform), _U)
@@ -211,14 +211,14 @@ def _packed(e: Elements, codes: Array, width: int, uniform: Array, rng: Rng) -> 
 
 
 def _alike(words: Array, rng: Rng) -> Array:
-    """Make whole warps of one word, and warps with that in half of their lanes."""
+    """Make warps of one word, and warps with one word in half of their lanes."""
     first = np.repeat(words[::LANES], LANES)
     style = np.repeat(rng.integers(0, 4, len(words) // LANES), LANES)
     return np.where((style == 0) | ((style == 1) & (rng.random(len(words)) < 0.5)), first, words)
 
 
 def _others(row: Operation) -> list[Elements]:
-    """Types that a conversion gives: what it names and does not take."""
+    """Return the result types of a conversion: those that it names and does not take."""
     taken = {elements(row, i).name for i, kind in enumerate(row.inputs) if kind in _BITS}
     return [e for e in named(row) if e.name not in taken] if row.mnemonic.startswith("cvt.") else []
 
@@ -234,7 +234,7 @@ def _nudged(fmt: FloatFormat, codes: Array, by: int, rng: Rng) -> Array:
 
 
 def _converted(e: Elements, others: Sequence[Elements], codes: Array, rng: Rng) -> Array:
-    """Operands of a conversion: at values of the result's type and halfway between them, and next to these."""
+    """Operands of a conversion: values of the result's type, midpoints between them, and their neighbours."""
     fmt = e.fmt
     if fmt is None:
         return codes
@@ -255,7 +255,7 @@ def _converted(e: Elements, others: Sequence[Elements], codes: Array, rng: Rng) 
 
 
 def _related(fmt: FloatFormat, codes: list[Array], rng: Rng) -> list[Array]:
-    """Operands of one format: equal ones, sums and products near special values, addends of every distance."""
+    """Operands of one format: equal ones, sums and products near special values, addends at every distance."""
     shape, x = codes[0].shape, [_decoded(fmt, c) for c in codes]
 
     def near(values: Array, by: int = 1) -> Array:
@@ -289,7 +289,7 @@ def _related(fmt: FloatFormat, codes: list[Array], rng: Rng) -> list[Array]:
 
 
 def _near_integers(e: Elements, first: Array, second: Array, rng: Rng) -> Array:
-    """Make some second operands the first one, its negative or its inverse, or one beside these."""
+    """Make some second operands the first one, its negative or its inverse, or a neighbour of these."""
     mask = _U((1 << e.bits) - 1)
     near = np.choose(rng.integers(0, 3, first.shape), [first, ~first + _U(1), ~first])
     near = near + rng.choice(np.array([0, 0, 0, 1, int(mask)], _U), first.shape)

@@ -25,13 +25,13 @@ Rng = np.random.Generator
 
 
 def instruction_inputs(instruction: Instruction, target: str, style: str, warps: int, rng: Rng) -> dict[str, Array]:
-    """Make registers of a batch of warps; on the diagonal of D the rows and columns belong together.
+    """Make registers of a batch of warps; the rows and columns on the diagonal of D belong together.
 
     Parameters
     ----------
     instruction : Instruction
     target : str
-        Whose recipe the style is of.
+        The target whose recipe has the style.
     style : str
         One of the recipe's `styles`.
     warps : int
@@ -83,7 +83,7 @@ def metadata_words(instruction: Instruction, target: str, warps: int, rng: Rng, 
     warps : int
     rng : numpy.random.Generator
     undefined : bool
-        Any words: mostly such as PTX leaves undefined.
+        Whether any words are allowed, most of which PTX leaves undefined.
 
     Returns
     -------

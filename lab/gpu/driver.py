@@ -1,4 +1,4 @@
-"""CUDA's driver, as far as launches of PTX texts need it: what a GPU gives for the very text, without a compiler."""
+"""The part of the CUDA driver that launches of PTX need: a GPU's results for exactly this PTX, without a compiler."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Driver:
         self._context = ctypes.c_void_p()
         self._call("cuDevicePrimaryCtxRetain", ctypes.byref(self._context), device)
         self.attach()
-        # What recursion needs, ptxas cannot say; beyond the default of 1 KiB a thread writes where it likes.
+        # ptxas cannot tell how much stack recursion needs; beyond the default of 1 KiB a thread writes out of bounds.
         self._call("cuCtxSetLimit", _STACK_SIZE, ctypes.c_size_t(_STACK))
 
     def _call(self, name: str, *arguments: Any) -> None:
@@ -111,7 +111,7 @@ class Driver:
         return address.value
 
     def put(self, address: int, array: Array) -> None:
-        """Copy an array to memory that `place` took."""
+        """Copy an array to memory that `place` allocated."""
         if array.nbytes:
             bits = np.ascontiguousarray(array)
             size = ctypes.c_size_t(bits.nbytes)
@@ -126,14 +126,14 @@ class Driver:
         return made
 
     def free(self, address: int) -> None:
-        """Free what `place` took."""
+        """Free what `place` allocated."""
         self._call("cuMemFree_v2", ctypes.c_uint64(address))
 
     def launch(
         self, function: Function, grid: Sequence[int], block: Sequence[int], arguments: Sequence[bytes],
         shared: int = 0, cluster: int | None = None,
     ) -> None:  # fmt: skip
-        """Begin a launch, in clusters of so many blocks; each argument is its bytes."""
+        """Begin a launch, in clusters of this many blocks; each argument is its bytes."""
         kept = [ctypes.create_string_buffer(x, len(x)) for x in arguments]
         pointers = (ctypes.c_void_p * max(len(kept), 1))(*(ctypes.addressof(x) for x in kept))
         if shared > 48 << 10:
@@ -146,7 +146,7 @@ class Driver:
         self._call("cuLaunchKernelEx", ctypes.byref(config), function.handle, pointers, None)
 
     def synchronise(self, seconds: float = 60) -> None:
-        """Wait for all that was begun; `DriverError` if it takes longer: then the process can use the GPU no more."""
+        """Wait for all launches; `DriverError` on a timeout, after which the process cannot use the GPU any more."""
         until = time.monotonic() + seconds
         while self._cuda.cuStreamQuery(None) == _NOT_READY:
             if time.monotonic() > until:
@@ -157,7 +157,7 @@ class Driver:
 
 @contextmanager
 def printed(lines: list[str]) -> Iterator[None]:
-    """Catch what kernels print until the end, where the GPU must have been waited for: lines are added to `lines`."""
+    """Append what kernels print to `lines`; wait for the GPU before this ends."""
     flush = ctypes.CDLL(None).fflush
     sys.stdout.flush()
     flush(None)
@@ -175,7 +175,7 @@ def printed(lines: list[str]) -> Iterator[None]:
 
 
 def argument_bytes(addresses: Mapping[str, int], argument: Any) -> bytes:
-    """Return an argument's bytes: an array's name, a number, or what packs itself."""
+    """Return an argument's bytes: of an array's name, a number, or an object that packs itself."""
     if isinstance(argument, str):
         return addresses[argument].to_bytes(8, "little")
     return argument.packed(addresses.__getitem__) if hasattr(argument, "packed") else bytes(argument.tobytes())

@@ -1,4 +1,4 @@
-"""Instructions `mma` with what is immediate of them, here and on a GPU."""
+"""Jobs of `mma` with their immediate operands, here and on a GPU."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["InstructionGpu", "MmaJob", "mma_jobs", "mma_simulated"]
 Array = npt.NDArray[Any]
 
 _UNWRITTEN = 0xDEADBEEF
-_VERSION = (8, 8)  # at least: the first that reads every target's name
+_VERSION = (8, 8)  # at least: the first that knows every target's name
 
 
 class MmaJob(NamedTuple):
@@ -71,7 +71,7 @@ def mma_simulated(job: MmaJob, given: Mapping[str, Array], target: str, *, undef
         Registers by their names in a recording.
     target : str
     undefined : bool
-        Whether metadata may be such as PTX leaves undefined; it is then read as the hardware does.
+        Whether metadata may be undefined in PTX; it is then read as the hardware does.
 
     Returns
     -------
@@ -81,7 +81,7 @@ def mma_simulated(job: MmaJob, given: Mapping[str, Array], target: str, *, undef
     Raises
     ------
     WarpmmaError
-        As `execute` does.
+        See `execute`.
     """
     wanted: Undefined = "hardware" if undefined else "error"
     return execute_fields(

@@ -1,8 +1,8 @@
 """Recorded lanes of operations: an archive of arrays without pickles.
 
-Rows with the same inputs and types of outputs are a group and share arrays. Of group G, `G|rows` names the rows with
+Rows with the same inputs and types of outputs form a group and share arrays. For group G, `G|rows` names the rows with
 their immediates, `G|a0`.. are input registers `[warp, lane]`, and `G|d0`.. output registers `[row, warp, lane]`;
-`device` says what computed them.
+`device` names the GPU that computed them.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Matrix products that a library computed on a GPU: their inputs from a seed, and archives of the results.
 
 `python -m lab.record.matmul` records PyTorch's results. An archive is a NumPy `.npz` without pickled objects. Its
-member `cases` is JSON, a list of what each product was; `NAME|d` holds codes of its output, the part `[rows, columns]`;
-the other members are texts (device, driver and versions).
+member `cases` is JSON, a list that describes each product; `NAME|d` holds codes of the part `[rows, columns]` of its
+output; the other members are texts (device, driver and versions).
 
-The inputs are not stored. They are made from raw words of the Philox generator, which NumPy keeps the same for ever, by
-integer arithmetic, exact operations on float32 and one rounding to the type, so they are the same on every machine;
+The inputs are not stored. They are made from raw words of the Philox generator, which NumPy guarantees not to change,
+by integer arithmetic, exact operations on float32 and one rounding to the type, so they are the same on every machine;
 a digest of them is stored.
 """
 
@@ -51,8 +51,8 @@ class LibraryProduct:
     dtype, out : str
         Types of A and B, and of the output.
     kind : {"normal", "model", "hard"}
-        Of the inputs: a bell of spread 1; the same with columns of A 32 times as large; sums that cancel, down to about
-        what an accumulator loses.
+        Kind of inputs: a bell curve with deviation 1; the same with some columns of A 32 times as large; sums that
+        cancel down to about what an accumulator loses.
     m, n, k, seed : int
 
     Raises
@@ -77,7 +77,7 @@ class LibraryProduct:
 
     @property
     def name(self) -> str:
-        """As it is called in archives and tests."""
+        """Its name in archives and tests."""
         return f"{self.call} {self.dtype} {self.out} {self.m}x{self.n}x{self.k} {self.kind} {self.seed}"
 
     def inputs(self) -> tuple[Array, Array]:
@@ -112,11 +112,11 @@ class RecordedProduct:
     expected : ndarray of unsigned int
         Codes of that part.
     kernels : tuple of str
-        What ran on the GPU: name, grid and block of each kernel, in order.
+        The kernels that ran on the GPU: name, grid and block of each, in order.
     repeatable : bool
         Whether two more calls gave the same bits.
     digest : str
-        Of the inputs, as they were.
+        Digest of the inputs.
     """
 
     case: LibraryProduct
@@ -144,7 +144,7 @@ def _inputs(kind: str, dtype: str, m: int, n: int, k: int, seed: int) -> tuple[A
     """Codes of A and B, `[m, k]` and `[k, n]`; read-only."""
     codes = []
     for x in _made(kind, m, n, k, seed):
-        # All are finite: a bell ends at 6, 32 times that is 192, hard ones are below 2^5, and e4m3 ends at 448.
+        # All are finite: the bell curve ends at 6, 32 times that is 192, hard ones are below 2^5, and e4m3 ends at 448.
         rounded = x.astype(_DTYPES[dtype])
         code = rounded.view(f"u{rounded.itemsize}")
         code.flags.writeable = False
@@ -191,9 +191,9 @@ def _model(m: int, n: int, k: int, key: int) -> tuple[Float32, Float32]:
 
 
 def _hard(m: int, n: int, k: int, key: int) -> tuple[Float32, Float32]:
-    """Let a quarter of k meet large products, another their negatives, and the rest small ones, in any order.
+    """Give a quarter of k large products, another their negatives, and the rest small ones, in any order.
 
-    What is left of the sum is small, and what was cut off on the way is a good part of it.
+    The sum is small, and what was truncated on the way is a large part of it.
     """
     order = np.argsort(_words(key + (1 << 32), k), kind="stable")
     quarter = k // 4
@@ -244,7 +244,7 @@ def write_products(path: Path, recorded: Sequence[RecordedProduct], texts: dict[
         for r in recorded
     ]
     arrays: dict[str, Array] = {name: np.array(text) for name, text in texts.items()}
-    # JSON as bytes: a NumPy text takes four bytes a character.
+    # JSON as bytes: a NumPy string takes four bytes per character.
     arrays["cases"] = np.frombuffer(json.dumps(listed).encode(), np.uint8)
     arrays |= {f"{r.case.name}|d": r.expected for r in recorded}
     np.savez_compressed(path, **arrays)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""PTX kernels of `ldmatrix` and `stmatrix`: a block is one warp, with shared memory of its own."""
+"""PTX kernels of `ldmatrix` and `stmatrix`: a block is one warp with its own shared memory."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CHUNK = 16 * LANES  # bytes that a warp moves at once between global and shared
 
 
 def move_kernel(move: MatrixMove, name: str, size: int = 1024) -> str:
-    """Return a kernel that fills shared memory, executes a form once, and puts out what it wrote.
+    """Return a kernel that fills shared memory, executes a form once, and outputs what it wrote.
 
     Parameters
     ----------
@@ -38,8 +38,7 @@ def move_kernel(move: MatrixMove, name: str, size: int = 1024) -> str:
     -------
     str
         PTX, without the module's header. Parameters are addresses of memory `[warp, size]`, registers
-        `[warp, register, lane]`, addresses `[warp, lane]`, and of what is put out: of a load registers, of a store
-        memory.
+        `[warp, register, lane]`, addresses `[warp, lane]`, and of the output: registers for a load, memory for a store.
     """
     load, letter = move.direction == "load", "d" if move.direction == "load" else "a"
     statement = row_statement(move, pointer=f"%{move.space}")
@@ -66,7 +65,7 @@ def move_kernel(move: MatrixMove, name: str, size: int = 1024) -> str:
 
 
 def _point(parameter: str, stride: int, size: int) -> list[str]:
-    """Point `%at` to this lane's place in what is this warp's."""
+    """Point `%at` to this lane's position in this warp's part."""
     return [
         f"ld.param.u64 %at, [{parameter}];", f"mul.wide.u32 %offset, %warp, {stride};", "add.u64 %at, %at, %offset;",
         f"mul.wide.u32 %offset, %lane, {size};", "add.u64 %at, %at, %offset;",
@@ -104,7 +103,7 @@ class MoveGpu(KernelGpu[str]):
         Returns
         -------
         ndarray
-            Of a load registers, of a store memory.
+            Registers for a load, memory for a store.
         """
         out = np.zeros_like(registers if move.direction == "load" else memory)
         return self.launch(move.mnemonic, len(memory), LANES, (memory, registers, addresses, out), [3])[0]

@@ -27,7 +27,7 @@ _BLOCK = 256
 
 
 class RowJob(NamedTuple):
-    """An operation with its immediates, over so many lanes whose inputs come from a seed.
+    """An operation with its immediates, over a number of lanes whose inputs come from a seed.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class RowJob(NamedTuple):
 
 
 def row_immediates(row: Operation) -> list[tuple[int, ...]]:
-    """List the immediates that a row is run with; one empty tuple where it takes none.
+    """List the immediates that a row is run with; one empty tuple if it takes none.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def _operands(row: Operation, given: Sequence[Array], immediates: Sequence[int])
 
 
 def compared_lanes(row: Operation, given: Sequence[Array], immediates: Sequence[int] = ()) -> Array:
-    """Tell which lanes' results mean something: that their membermask names, and that PTX does not leave undefined.
+    """Return which lanes' results are meaningful: those that their membermask names and whose result is defined.
 
     Parameters
     ----------
@@ -105,12 +105,12 @@ def compared_lanes(row: Operation, given: Sequence[Array], immediates: Sequence[
 
 
 def different_lanes(lanes: Array, got: Sequence[Array], expected: Sequence[Array]) -> Array:
-    """Tell in which lanes, among those compared, any output differs.
+    """Return in which of the compared lanes any output differs.
 
     Parameters
     ----------
     lanes : ndarray of bool
-        As `compared_lanes` gives them.
+        See `compared_lanes`.
     got, expected : sequence of ndarray
         Output registers.
 

@@ -1,4 +1,4 @@
-"""PTX kernels that execute one operation on each lane, from its row: its syntax, and the types of its operands."""
+"""PTX kernels that execute one operation on each lane, derived from its row's syntax and types of operands."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def row_statement(row: Operation | MatrixMove, immediates: Sequence[int] = (), p
     immediates : sequence of int
         Values of the operands that are immediates, in their order.
     pointer : str
-        Register that holds the address, of what has one.
+        Register that holds the address, if there is one.
 
     Returns
     -------
@@ -53,9 +53,9 @@ def row_kernel(row: Operation, name: str, immediates: Sequence[int] = ()) -> str
     Returns
     -------
     str
-        PTX, without the module's header. Parameters are addresses of registers `[lane]`: of the inputs, but for
-        immediates, then of the outputs; predicates, and carries too, are bytes. Lanes that a membermask does not name
-        skip the instruction.
+        PTX, without the module's header. Parameters are addresses of registers `[lane]`: of the inputs except
+        immediates, then of the outputs; predicates and carries are bytes. Lanes that a membermask does not name skip
+        the instruction.
     """
     inputs: list[tuple[str, str]] = [(f"a{i}", kind) for i, kind in enumerate(row.inputs) if kind != "imm"]
     outputs: list[tuple[str, str]] = [(f"d{i}", kind) for i, kind in enumerate(row.outputs)]
@@ -89,7 +89,7 @@ def row_kernel(row: Operation, name: str, immediates: Sequence[int] = ()) -> str
 
 
 def _address(operand: str, kind: str) -> list[str]:
-    """Point `%address` to this lane's place."""
+    """Point `%address` to this lane's element."""
     return [
         f"ld.param.u64 %address, [p{operand}];",
         f"mul.wide.u32 %offset, %t, {_BYTES[kind]};",

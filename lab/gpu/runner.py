@@ -27,15 +27,15 @@ class KernelGpu(Generic[Key]):
     Parameters
     ----------
     kernels : mapping of key to callable
-        From a kernel's name to its PTX, without the module's header; by what `launch` is to find it.
+        By the key for `launch`: from a kernel's name to its PTX, without the module's header.
     target : str
     version : tuple of int
-        A PTX version that has them all.
+        A PTX version that supports all of them.
 
     Raises
     ------
     ImportError, FileNotFoundError, subprocess.CalledProcessError
-        No CuPy; no `ptxas` on the PATH; PTX that it refuses.
+        No CuPy; no `ptxas` on the PATH; PTX that it rejects.
     """
 
     def __init__(self, kernels: Mapping[Key, Callable[[str], str]], target: str, version: tuple[int, int]) -> None:
@@ -76,14 +76,14 @@ class KernelGpu(Generic[Key]):
         blocks, threads : int
             How many blocks, and threads of each.
         arrays : iterable of ndarray
-            Of which the kernel takes the addresses, in this order.
+            The kernel takes their addresses, in this order.
         written : iterable of int
             Which of them it writes.
 
         Returns
         -------
         tuple of ndarray
-            Those that it writes, as they are then.
+            The arrays that it writes, after the launch.
         """
         there = tuple(self._cupy.asarray(x, order="C") for x in arrays)
         self._functions[key]((blocks,), (threads,), there)

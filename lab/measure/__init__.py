@@ -1,1 +1,1 @@
-"""What a GPU does where PTX leaves it open."""
+"""Measurements of what a GPU does where PTX leaves it undefined."""

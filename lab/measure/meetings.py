@@ -1,8 +1,8 @@
-"""Measure which `.sync` instructions of two places of a program meet: `python -m lab.measure.meetings --help`.
+"""Measure which `.sync` instructions at two places of a program converge: `python -m lab.measure.meetings --help`.
 
-The lanes of a warp stand in different arms of a branch, and each arm executes one instruction. What ptxas makes of a
-kernel at -O0 and at -O3 runs in a process of its own, which ends where the lanes wait for each other for ever. Needs
-the driver, and `ptxas` on the path.
+The lanes of a warp are in different arms of a branch, and each arm executes one instruction. Each kernel, compiled by
+ptxas at -O0 and at -O3, runs in a separate process, which is ended if the lanes deadlock. Needs the driver, and `ptxas`
+on the PATH.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ _PAIRS = {
 }  # fmt: skip
 _BODIES = {
     "guards": f"@%p1 {_BFLY}\n@!%p1 {_BFLY}",
-    # The lower half turns three times, the upper half twice; their last exchange is behind the loop.
+    # The lower half iterates three times, the upper half twice; their last exchange is after the loop.
     "loop_and_after": f"""
         selp.u32 %r10, 3, 2, %p1; mov.u32 %r11, 0;
         AGAIN: {_BFLY} add.u32 %r2, %r3, 1; add.u32 %r11, %r11, 1; setp.lt.u32 %p6, %r11, %r10; @%p6 bra AGAIN;
@@ -140,7 +140,7 @@ def _run(name: str, level: str) -> list[list[int]]:
 
 
 def _apart(name: str, level: str) -> dict[str, object]:
-    """Run a kernel in a process of its own."""
+    """Run a kernel in a separate process."""
     command = [sys.executable, "-m", "lab.measure.meetings", "--one", name, level]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=10 * _SECONDS)
@@ -164,7 +164,7 @@ def main(arguments: list[str] | None = None) -> int:
         except DriverError as error:
             print(json.dumps({"hangs": str(error)} if "has not ended" in str(error) else {"error": str(error)}))
         sys.stdout.flush()
-        os._exit(0)  # to tear a context down whose kernel runs takes for ever
+        os._exit(0)  # destroying a context whose kernel is running never returns
     outputs = {name: {level: _apart(name, level) for level in _LEVELS} for name in kernels()}
     for name, found in outputs.items():
         print(name, *(f"{level}: {json.dumps(x)[:200]}" for level, x in found.items()), sep="\n    ")

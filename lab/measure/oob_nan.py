@@ -1,8 +1,8 @@
-"""Find the NaN that `fma.rn.oob` takes for an element out of bounds: `python -m lab.measure.oob_nan --help`.
+"""Find the NaN that marks an out-of-bounds element for `fma.rn.oob`: `python -m lab.measure.oob_nan --help`.
 
 Needs the GPU (sm_90 or later), `ptxas` on the PATH and CuPy. PTX ISA 9.1 says that the result is 0 if an operand is an
-"OOB-NaN", and not which code that is. Every code of f16 and bf16 is tried as each operand; those whose result differs
-from the same `fma` without `.oob` are printed, and all results kept.
+"OOB-NaN", but not which code that is. This tries every code of f16 and bf16 as each operand, prints those whose result
+differs from the same `fma` without `.oob`, and stores all results.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Measure which lane's data stay where lanes of a warp store to one address in one instruction.
+"""Measure which lane's data remain if lanes of a warp store to one address in one instruction.
 
-PTX leaves it open. Each block is one warp, whose lanes store their number, in every byte, to random cells; which lanes
-store is random too. `python -m lab.measure.same_address --help`. Needs the driver alone.
+PTX leaves it undefined. Each block is one warp; random lanes store their number, in every byte, to random cells.
+`python -m lab.measure.same_address --help`. Needs only the driver.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def cells(blocks: int, seed: int = 0) -> Array:
 
 
 def expected(name: str, given: Array) -> Array:
-    """Return the memory of each block by the rule, uint8 `[block, 512]`: of the last part, the lowest lane."""
+    """Return the memory of each block by the rule, uint8 `[block, 512]`: the lowest lane of the last part."""
     what, form = name.split()
     size = FORMS.get(form, 16)
     if what == "stmatrix":

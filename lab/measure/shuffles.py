@@ -1,7 +1,7 @@
-"""Measure what `shfl.sync` gives where PTX leaves it open: `python -m lab.measure.shuffles --help`.
+"""Measure what `shfl.sync` returns where PTX leaves it undefined: `python -m lab.measure.shuffles --help`.
 
-Warps run kernels in which lanes read from lanes that are outside of their membermask, have exited, or stand elsewhere.
-Needs the driver alone.
+Warps run kernels in which lanes read from lanes that are outside their membermask, have exited, or are elsewhere.
+Needs only the driver.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _PLACES = {
     "halves": "selp.b32 %r5, 0xffff, 0xffff0000, %p1; shfl.sync.{s} %r3|%p2, %r2, {a}, {c}, %r5;",
     # ... have exited, and the mask names them
     "exited_named": "@!%p1 exit; shfl.sync.{s} %r3|%p2, %r2, {a}, {c}, 0xffffffff;",
-    # ... are in the mask of nobody, and execute it under the mask of the first
+    # ... are in no mask, and execute it with the mask of the first
     "unnamed": "shfl.sync.{s} %r3|%p2, %r2, {a}, {c}, 0xffff;",
 }
 

@@ -1,1 +1,1 @@
-"""Programs in PTX that a GPU has run: their texts, their launches, and what came out; and random ones."""
+"""PTX programs that a GPU has run, with their launches and results; and random programs."""

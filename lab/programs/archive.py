@@ -1,4 +1,4 @@
-"""What is kept of a GPU's outputs: small ones whole, of large ones the SHA-256 of all and a part at an odd stride."""
+"""Recordings of a GPU's outputs: small ones whole, large ones as SHA-256 and a part at an odd stride."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _WHOLE, _PART = 4096, 512  # elements
 
 @dataclass(frozen=True)
 class Recording:
-    """What a GPU gave: whose outputs they are, and of each case outputs by name, and lines that were printed.
+    """A recording: the GPU, and for each case its outputs by name and the printed lines.
 
     `outputs` holds, by case and array, the SHA-256 of all bytes, and the elements that `kept` takes.
     """
@@ -32,7 +32,7 @@ class Recording:
 
 
 def kept(output: Array) -> tuple[str, Array]:
-    """Return what is kept of an output."""
+    """Return the part of an output that is stored."""
     flat = np.ascontiguousarray(output).reshape(-1)
     flat = flat.view(f"u{flat.itemsize}")
     stride = 1 if flat.size <= _WHOLE else flat.size // _PART // 2 * 2 + 1
@@ -40,7 +40,7 @@ def kept(output: Array) -> tuple[str, Array]:
 
 
 def difference(output: Array, expected: tuple[str, Array]) -> str:
-    """Say where an output is not that of which so much was kept; nothing if it is."""
+    """Describe where an output differs from the stored part; "" if it does not."""
     digest, part = kept(output)
     places = np.flatnonzero(part != expected[1])
     if len(places):
@@ -57,7 +57,7 @@ def write(path: Path, found: Recording) -> None:
         for name, (_, part) in outputs.items():
             arrays[f"{len(hashes) - 1}|{name}"] = part
     texts = {"about": dict(found.about), "hashes": hashes, "printed": {k: list(v) for k, v in found.printed.items()}}
-    # JSON as bytes: a NumPy text takes four bytes a character.
+    # JSON as bytes: a NumPy string takes four bytes per character.
     np.savez_compressed(path, texts=np.frombuffer(json.dumps(texts).encode(), np.uint8), **arrays)  # type: ignore[arg-type]
 
 

@@ -1,4 +1,4 @@
-"""The table of runs of programs whose CUDA C++ is in `cuda`, each at three sizes, and of the twins of the examples."""
+"""The table of runs: programs whose CUDA C++ is in `cuda`, each at three sizes, and PTX twins of the examples."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _words32(seed: int, *shape: int) -> Array:
 
 
 def _blank(dtype: Any, *shape: int) -> Array:
-    """Return what nobody has written: all bits set."""
+    """Return unwritten memory: all bits set."""
     bits = np.full(int(np.prod(shape)) * np.dtype(dtype).itemsize, 0xFF, np.uint8)
     made: Array = bits.view(dtype).reshape(shape)
     return made
@@ -304,7 +304,7 @@ TWINS: dict[str, tuple[int, ...]] = {
     "attention": (0, 3, 5, 7), "gemm_f16": (0, 2, 3), "gemm_int8": (0, 1, 2), "gemm_sparse": (0, 1, 2),
     "rowwise": tuple(range(50)),
 }  # fmt: skip
-"""Of the examples, the cases that are run as PTX, by their places in `CASES`: those that do not take long."""
+"""The cases of the examples that are run as PTX, by index in `CASES`: those that do not take long."""
 
 
 def _twin(example: str, place: int) -> Run:

@@ -1,7 +1,7 @@
-"""CUTLASS's `device::Gemm` for sm_80, of the PyPI package nvidia-cutlass: of its PTX only a hash is kept.
+"""CUTLASS's `device::Gemm` for sm_80, of the PyPI package nvidia-cutlass: only a hash of its PTX is stored.
 
-`compiled` makes a text and a host program of `cuda/cutlass/gemm.cu`; `described` asks that program how a product is
-launched, which is kept as `cutlass.json`: the grid, and the bytes of the parameters with pointers' places.
+`compiled` compiles `cuda/cutlass/gemm.cu` to PTX and a host program; `described` asks that program how a product is
+launched, which is stored as `cutlass.json`: the grid, and the bytes of the parameters with the positions of pointers.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["CUTLASS", "LAUNCHES", "compiled", "cutlass_cases", "described", "hea
 
 _SOURCE = Path(__file__).parent / "cuda" / "cutlass" / "gemm.cu"
 LAUNCHES = "cutlass.json"
-"""The text that is kept: of each program the hash of its PTX, and how each product is launched."""
+"""The stored file: the hash of each program's PTX, and how each product is launched."""
 _FLAGS = (
     "-std=c++17",
     "-O3",
@@ -49,7 +49,7 @@ CUTLASS: dict[str, tuple[int, tuple[str, str, str], tuple[tuple[int, int, int, i
 
 
 def headers() -> Path | None:
-    """Return the folder of CUTLASS's headers in the installed package; None where there is none."""
+    """Return the folder of CUTLASS's headers in the installed package; None if it is missing."""
     spec = find_spec("cutlass_library")
     places = [] if spec is None else list(spec.submodule_search_locations or [])
     return next((path for place in places if (path := Path(place) / "source" / "include").is_dir()), None)
@@ -72,14 +72,14 @@ def compiled(name: str, include: Path, folder: Path) -> tuple[str, Path]:
 
 
 def text_hash(text: str) -> str:
-    """Return a hash of a text, but for what nvcc makes of the folder: a number in names that no other file may see."""
+    """Return a hash of a text without the number that nvcc derives from the folder and puts into local names."""
     return hashlib.sha256(re.sub(r"(_INTERNAL_|_N__)[0-9a-f]{8}_", r"\1", text).encode()).hexdigest()
 
 
 def described(program: Path, text: str, size: tuple[int, int, int, int]) -> dict[str, Any]:
     """Return how a product is launched: entry, grid, block, shared memory, bytes in hexadecimal, pointers by place."""
     found = []
-    for high in (0x71, 0x3A):  # addresses that nothing else in the parameters equals
+    for high in (0x71, 0x3A):  # addresses that occur nowhere else in the parameters
         addresses = [high << 40 | i << 32 for i in range(len(_POINTERS))]
         arguments = [str(program), *map(str, size), *map(str, addresses)]
         launch, parameters = subprocess.run(arguments, check=True, capture_output=True, text=True).stdout.splitlines()
@@ -133,7 +133,7 @@ def _product(name: str, place: int) -> Run:
 
 @cache
 def cutlass_cases() -> tuple[Case, ...]:
-    """Return the cases, whose launches are kept."""
+    """Return the cases, whose launches are stored."""
     made: list[Case] = []
     for name, (_, _, sizes) in CUTLASS.items():
         for place, size in enumerate(sizes):

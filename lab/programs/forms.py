@@ -1,4 +1,4 @@
-"""Forms of instructions for random programs: all that compute of registers alone, by target, with their operands.
+"""Forms of instructions for random programs: all that compute on registers only, by target, with their operands.
 
 A line of `FAMILIES` is a mnemonic, whose alternatives stand in braces, and its operands: results before the colon, two
 that are written `d|p` with a comma between. `h`, `r` and `d` are registers of 16, 32 and 64 bits, `p` predicates, `!`

@@ -1,4 +1,4 @@
-"""What a launch of a program is, for a GPU and for the simulator alike: arrays by name, steps, arguments."""
+"""Launches of programs, for a GPU and for the simulator: arrays by name, steps, arguments."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Struct:
-    """An argument of bytes: names of arrays become their addresses, numbers their bytes, an int so many bytes of 0."""
+    """An argument of bytes: names of arrays become their addresses, numbers their bytes, an int so many zero bytes."""
 
     parts: tuple[str | np.generic | int | bytes, ...]
 
@@ -34,12 +34,12 @@ class Struct:
 
 
 Argument = str | np.generic | Struct
-"""The name of an array, whose address is meant; a number; bytes."""
+"""The name of an array, for its address; a number; bytes."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """A launch of an entry; `shared` is what is dynamic."""
+    """A launch of an entry; `shared` is the dynamic shared memory."""
 
     entry: str
     grid: tuple[int, ...]
@@ -86,11 +86,11 @@ class Case:
 
 
 def contents(array: Any, address: Callable[[str], int]) -> Array:
-    """Return what an array of a run holds."""
+    """Return the content of an array of a run."""
     return np.frombuffer(array.packed(address), np.uint64) if isinstance(array, Struct) else array
 
 
 def words(seed: int, *shape: int) -> npt.NDArray[np.uint64]:
-    """Random words, the same on every machine and for ever."""
+    """Random words, always the same on every machine."""
     made: npt.NDArray[np.uint64] = np.random.Philox(key=seed).random_raw(int(np.prod(shape))).reshape(shape)
     return made

@@ -1,7 +1,7 @@
-"""Random programs on a GPU: modules are assembled and run beside each other, each in a process of its own.
+"""Random programs on a GPU: modules are assembled and run concurrently, each in its own process.
 
-A program that does not end, or at which the GPU faults, takes its process with it: it is left out and named, and a new
-process goes on behind it.
+A program that does not end, or that faults, ends its process: it is skipped and listed, and a new process continues
+after it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LEVELS = (3, 1)  # of optimisation
 
 
 def _assembled(numbers: Sequence[int], level: int, folder: Path) -> Path:
-    """Return machine code for sm_90, or the text where there is no ptxas: a driver assembles one text at a time."""
+    """Return machine code for sm_90, or the text if there is no ptxas: a driver assembles one text at a time."""
     name = f"{numbers[0]}_{len(numbers)}_{level}"
     source, code = folder / f"{name}.ptx", folder / f"{name}.cubin"
     source.write_text(module(numbers))
@@ -42,7 +42,7 @@ def _assembled(numbers: Sequence[int], level: int, folder: Path) -> Path:
 
 
 def _run(code: Path, numbers: Sequence[int], out: Path) -> None:
-    """Run programs of a module, in a process of its own, until one fails; keep what the others gave."""
+    """Run programs of a module, in a separate process, until one fails; store the results of the others."""
     from lab.gpu.driver import Driver, DriverError, argument_bytes
 
     driver = Driver()
@@ -59,7 +59,7 @@ def _run(code: Path, numbers: Sequence[int], out: Path) -> None:
             driver.synchronise(_SECONDS)
         except DriverError as error:
             np.savez(out, allow_pickle=False, why=np.array(str(error)), **made)
-            os._exit(1)  # what hangs on the GPU keeps the interpreter from ending, too
+            os._exit(1)  # a hanging kernel also keeps the interpreter from exiting
         made[str(number)] = driver.fetch(addresses["output"], run.arrays["output"])
         for address in addresses.values():
             driver.free(address)
@@ -67,7 +67,7 @@ def _run(code: Path, numbers: Sequence[int], out: Path) -> None:
 
 
 def _of_module(numbers: list[int], level: int, folder: Path) -> tuple[dict[int, Array], dict[int, str]]:
-    """Return the outputs of a module's programs, and why others are left out."""
+    """Return the outputs of a module's programs, and why others were skipped."""
     try:
         code = _assembled(numbers, level, folder)
     except subprocess.CalledProcessError as error:
@@ -96,9 +96,9 @@ def _of_module(numbers: list[int], level: int, folder: Path) -> tuple[dict[int, 
 
 
 def run_on_gpu(numbers: list[int], workers: int) -> tuple[dict[int, Array], dict[int, str]]:
-    """Run programs on the GPU; return the outputs of each, and why others are left out.
+    """Run programs on the GPU; return the outputs of each, and why others were skipped.
 
-    Each is assembled twice, at `-O3` and at `-O1`, which fuse alike. One of which the two give different words has no
+    Each is assembled twice, at `-O3` and at `-O1`, which fuse alike. A program with different words at the two has no
     answer to compare with.
     """
     parts: list[list[int]] = []

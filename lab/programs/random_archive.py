@@ -1,4 +1,4 @@
-"""What is kept of a GPU's outputs for random programs: hashes, from which the place of a difference is found."""
+"""Recordings of a GPU's outputs for random programs: hashes that locate differences."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ __all__ = ["EVERY", "RANDOM", "RandomRecording", "digests", "find", "read_random
 
 RANDOM = Path(__file__).parents[2] / "tests" / "data" / "h200_random_programs.npz"
 EVERY = 10
-"""Of each of so many programs there are hashes of words and threads."""
+"""One program in this many has hashes of words and threads."""
 
 
 @dataclass(frozen=True)
 class RandomRecording:
-    """Whose outputs they are, and of each program, by number, its hash; of some those of words and of threads."""
+    """The GPU, and the hash of each program by number; for some also the hashes of words and of threads."""
 
     about: Mapping[str, Any]
     whole: Mapping[int, int]
@@ -69,7 +69,7 @@ def read_random(path: Path = RANDOM) -> RandomRecording:
 
 
 def find(recorded: RandomRecording, number: int, found: tuple[int, Array, Array]) -> str:
-    """Say where an output differs from the recorded one; nothing if it does not."""
+    """Describe where an output differs from the recorded one; "" if it does not."""
     whole, words, threads = found
     if whole == recorded.whole[number]:
         return ""

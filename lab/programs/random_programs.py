@@ -1,8 +1,8 @@
-"""Random programs in PTX: straight, branching, looping, exchanging and calling ones, each decided by its number.
+"""Random PTX programs: straight-line, branching, looping, exchanging and calling, each determined by its number.
 
 A program is an entry with the addresses of input and output and a struct; two blocks of 64 threads. Registers begin
 with words of the input; at the end each thread writes all its registers, its local memory, its part of shared memory
-and what all have in common. What each thread does alone, others do not see: no result depends on an order.
+and the common part. Threads do not see each other's private work: no result depends on an order.
 """
 
 from __future__ import annotations
@@ -19,22 +19,22 @@ from .writing import BITS, POOL, Writer
 __all__ = ["BLOCKS", "COUNT", "THREADS", "WORDS", "launch", "module", "program", "target_of", "texts_hash"]
 
 COUNT = 2080
-"""More than 2,000, since a few make ptxas break off, or disagree with itself."""
+"""More than 2,000, since a few make ptxas crash, or give results that depend on its level."""
 
 BLOCKS, THREADS = 2, 64
 WORDS = 96
 """Words of 32 bits that a thread writes: 16 of its own, registers from 16 on, local memory from 60, shared from 76."""
 
-_INPUT = 64  # words of input of each thread, and as many behind the last
+_INPUT = 64  # words of input of each thread, and as many after the last
 
 
 def target_of(number: int) -> str:
-    """Return what a program is compiled for: every fifth has what sm_80 lacks."""
+    """Return the target of a program: every fifth uses features that sm_80 lacks."""
     return "sm_90" if number % 5 == 4 else "sm_80"
 
 
 def _zeros(w: Writer) -> None:
-    """Write registers that hold 0, which ptxas does not know."""
+    """Write registers that hold 0 without ptxas being able to tell."""
     w(*(f".reg .b{BITS[kind]} %zero_{kind};" for kind in BITS))
     w(*(f"ld.global.b{BITS[kind]} %zero_{kind}, [t_zero];" for kind in BITS))
 
@@ -105,7 +105,7 @@ class _Body:
 
     def __init__(self, w: Writer, functions: Sequence[str]) -> None:
         self.w, self.functions = w, functions
-        self.together = True  # whether all threads of the block come here
+        self.together = True  # whether all threads of the block are here
         self.depth = 0
 
     def statement(self) -> None:
@@ -133,7 +133,7 @@ class _Body:
             w.instruction()
 
     def block(self, count: int, mask: int | None) -> None:
-        """Write so many statements, where `mask` lanes are."""
+        """Write a number of statements for the lanes of `mask`."""
         w = self.w
         kept = w.mask, self.together
         w.mask, self.together = mask, self.together and mask == 0xFFFFFFFF
@@ -150,7 +150,7 @@ class _Body:
         w.mask, self.together = kept
 
     def branch(self) -> None:
-        """Write one or two ways: by any predicate, or by one that says which lanes go."""
+        """Write an if, with or without else: by any predicate, or by one that selects known lanes."""
         w = self.w
         orelse, after = w.fresh("$L"), w.fresh("$L")
         taken, others, condition = None, None, w.register("p")
@@ -171,7 +171,7 @@ class _Body:
         w.lines.append(f"{after}:")
 
     def loop(self) -> None:
-        """Write a loop of as many turns in all threads, or of each one's own number, which some leave from within."""
+        """Write a loop with a common or per-thread number of iterations, which some threads leave early."""
         w = self.w
         counter, again, top, out = w.temporary("r"), w.temporary("p"), w.fresh("$L"), w.fresh("$L")
         uniform = w.choose.chance(40)
@@ -207,7 +207,7 @@ class _Body:
         """Write a call, by name or through a register."""
         w = self.w
         x, y, z = w.register("r"), w.register("d"), w.register("r")
-        depth = w.temporary("r")  # lanes that go down differently far are not together at barriers afterwards
+        depth = w.temporary("r")  # lanes with different recursion depths are not together at later barriers
         w(f"mov.u32 {depth}, {w.choose.below(4)};")
         w("{", ".param .b32 a0;", ".param .align 8 .b8 a1[16];", ".param .b32 a2;", ".param .align 8 .b8 r0[16];")
         w(
@@ -297,7 +297,7 @@ def program(number: int, name: str = "") -> str:
     body = _Body(w, functions)
     for _ in range(25 + w.choose.below(45)):
         body.statement()
-    if w.choose.chance(30):  # some are done early
+    if w.choose.chance(30):  # some threads exit early
         done = w.fresh("$L")
         w(f"@{w.register('p')} bra {done};")
         body.block(8, None)
@@ -321,13 +321,13 @@ def module(numbers: Sequence[int]) -> str:
 
 
 def texts_hash() -> str:
-    """Return a hash of all programs: a recording is of these."""
+    """Return a hash of all programs, to which a recording belongs."""
     texts = "".join(program(number) for number in range(COUNT))
     return hashlib.sha256(texts.encode()).hexdigest()
 
 
 def inputs(number: int) -> Array:
-    """Return a program's input: words of any bits, and numbers of moderate size in f32, f64 and f16."""
+    """Return a program's input: words of any bits, and moderate numbers in f32, f64 and f16."""
     word = words(number << 1 | 1 << 40, BLOCKS * THREADS + 1, _INPUT)
     made = word.astype(np.uint32)
     tame32 = (made & np.uint32(0x807FFFFF)) | (

@@ -32,7 +32,7 @@ def run(driver: Driver, functions: dict[str, Any], made: Run) -> tuple[dict[str,
 
 
 def record(cases: list[Case], texts: dict[str, str], before: Recording | None) -> tuple[Recording, int]:
-    """Run all cases twice; return what came, beside what was recorded before, and how many are not repeatable."""
+    """Run all cases twice; return the results, merged into the old recording, and how many are not repeatable."""
     driver = Driver()
     about: dict[str, Any] = driver.about()
     about["texts"] = dict(before.about["texts"]) if before else {}

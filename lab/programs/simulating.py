@@ -16,7 +16,7 @@ __all__ = ["simulate"]
 def simulate(
     module: Any, run: Run, target: str = "sm_90", **options: Any
 ) -> tuple[dict[str, Array], list[str], list[Any]]:
-    """Run all steps on a new device; return outputs, the lines that were printed, sorted, and each launch's report."""
+    """Run all steps on a new device; return outputs, the printed lines, sorted, and each launch's report."""
     device = wm.Device(target)
     placed: dict[str, Any] = {}
     for name, array in run.arrays.items():

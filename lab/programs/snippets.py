@@ -1,4 +1,4 @@
-"""Pieces of random programs that are more than an instruction: carries, fusion, memory, atomics, exchanges."""
+"""Pieces of random programs with several instructions: carries, fusion, memory, atomics, exchanges."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _either_way(w: Writer, *both: str) -> str:
 
 
 def fused(w: Writer) -> None:
-    """Write products and sums without a rounding: what ptxas fuses, and what it leaves alone."""
+    """Write products and sums without a rounding: some that ptxas fuses, and some that it does not."""
     type_, kind = w.choose.of([("f32", "r"), ("f64", "d"), ("f16", "h"), ("f16x2", "r"), ("f32", "r")])
     ftz = ".ftz" if type_ != "f64" and w.choose.chance(30) else ""
     a, b, c, e = (w.register(kind) for _ in range(4))
@@ -112,7 +112,7 @@ def fused(w: Writer) -> None:
 
 
 def _settle(w: Writer, kind: str, x: str) -> None:
-    """Write a sum to a register by way of memory: what other blocks use, ptxas may make there again, fused or not."""
+    """Write a sum to a register through memory: ptxas may recompute values in other blocks, fused or not."""
     bits = BITS[kind]
     at = w.choose.below(512 // bits) * bits // 8
     w(f"st.global.b{bits} [%global+{at}], {x};", f"ld.volatile.global.b{bits} {w.register(kind)}, [%global+{at}];")
@@ -128,7 +128,7 @@ def fused_quotient(w: Writer) -> None:
 
 
 def _place(w: Writer, base: str, kind: str, bytes_: int) -> str:
-    """Return an address in brackets: one of 16 or 64 bytes from a base that a register of 32 or 64 bits has."""
+    """Return an address in brackets: within 16 or 64 bytes of a base in a 32- or 64-bit register."""
     size = {"local": 64, "shared": OWN, "global": 64}[kind]
     if w.choose.chance(50):
         return f"[{base}+{w.choose.below(size // bytes_) * bytes_}]"
@@ -144,7 +144,7 @@ _TYPES = [("b8", "r", 1), ("u8", "h", 1), ("s8", "r", 1), ("u16", "h", 2), ("s16
 
 
 def memory(w: Writer) -> None:
-    """Write a load or a store of what is this thread's own: in some space, by some address, with some operators."""
+    """Write a load or a store of this thread's own memory, in any space, by any kind of address, with any operators."""
     space = w.choose.of(["local", "shared", "global"])
     type_, kind, size = w.choose.of(_TYPES)
     count = w.choose.of([1, 1, 1, 2, 4])
@@ -168,7 +168,7 @@ def memory(w: Writer) -> None:
         opcode = f"{how}{'' if generic else '.' + space}{vector}.{type_}"
     first = w.choose.below(4)
     registers = [f"%{kind}{first + i}" for i in range(count)]
-    if not load and size * 8 < BITS[kind]:  # of a float ptxas stores an integer's value
+    if not load and size * 8 < BITS[kind]:  # of a float, ptxas may store the integer value
         registers = [w.opaque(register, kind) for register in registers]
     value = f"{{{', '.join(registers)}}}" if count > 1 else registers[0]
     guard = f"@{w.register('p')} " if w.choose.chance(10) else ""
@@ -178,7 +178,7 @@ def memory(w: Writer) -> None:
 
 
 def constant(w: Writer) -> None:
-    """Write a load of what nobody writes: parameters, tables in constant and global memory, input."""
+    """Write a load of read-only data: parameters, tables in constant and global memory, input."""
     type_, kind, size = w.choose.of(_TYPES)
     where = w.choose.below(4)
     if where == 0:
@@ -203,7 +203,7 @@ _ATOMS = {
 
 
 def atomic(w: Writer) -> None:
-    """Write an atomic operation on what is this thread's own."""
+    """Write an atomic operation on this thread's own memory."""
     space, name = w.choose.of(["shared", "global"]), w.choose.of(list(_ATOMS))
     type_ = w.choose.of(_ATOMS[name])
     kind = "h" if type_ == "b16" else "d" if type_.endswith("64") else "r"
@@ -219,7 +219,7 @@ def atomic(w: Writer) -> None:
 
 
 def common(w: Writer) -> None:
-    """Write a reduction into shared memory of all threads: of each word always the same, so that no order matters."""
+    """Write a reduction into common shared memory: always the same one for each word, so that order does not matter."""
     place, name, type_ = w.choose.of([(0, "add", "u32"), (4, "min", "u32"), (8, "max", "s32"), (12, "xor", "b32"),
                                       (16, "and", "b32"), (20, "or", "b32")])  # fmt: skip
     w(f"red.shared.{name}.{type_} [NAME_common+{place}], {w.register('r')};")
@@ -230,18 +230,18 @@ def special(w: Writer) -> None:
     name = w.choose.of(["tid.x", "tid.y", "ntid.x", "ntid.z", "ctaid.x", "ctaid.z", "nctaid.x", "laneid", "lanemask_eq",
                         "lanemask_lt", "lanemask_le", "lanemask_gt", "lanemask_ge"])  # fmt: skip
     value = w.temporary("r")
-    w(f"mov.u32 {value}, %{name};")  # of what it knows to be one for all, ptxas makes more that is not
+    w(f"mov.u32 {value}, %{name};")  # ptxas derives wrong values from what it knows to be uniform
     w(f"mov.b32 {w.register('r')}, {w.opaque(value, 'r')};")
 
 
 def space(w: Writer) -> None:
-    """Write a question where an address lies."""
+    """Write an `isspacep`."""
     w(f"isspacep.{w.choose.of(['local', 'shared', 'global', 'const'])} {w.register('p')}, "
       f"%generic_{w.choose.of(['local', 'shared', 'global'])};")  # fmt: skip
 
 
 def copy(w: Writer) -> None:
-    """Write an asynchronous copy into what is this thread's own."""
+    """Write an asynchronous copy into this thread's own memory."""
     size = w.choose.of([4, 8, 16])
     how = "cg" if size == 16 and w.choose.chance(50) else "ca"
     ignored = f", {w.choose.below(size + 1)}" if w.choose.chance(40) else ""
@@ -261,7 +261,7 @@ def shuffle(w: Writer) -> None:
 
 
 def votes(w: Writer) -> None:
-    """Write what the lanes of a mask agree about."""
+    """Write a vote, match or reduction of the lanes of a mask."""
     mask = f"{w.mask:#x}"
     negated = "!" * w.choose.below(2) + w.register("p")
     forms = [f"vote.sync.{w.choose.of(['all', 'any', 'uni'])}.pred {w.register('p')}, {negated}, {mask};",
@@ -279,7 +279,7 @@ def votes(w: Writer) -> None:
 
 
 def exchange(w: Writer) -> None:
-    """Write barriers, and between them reads of what other threads have in shared memory."""
+    """Write barriers, and between them reads of other threads' shared memory."""
     other, at = w.limited("r", 63), w.temporary("d")
     barrier = w.choose.of(["bar.sync 0;", "barrier.sync 1;", "bar.sync 2, 64;", "barrier.cta.sync.aligned 3, 64;"])
     w("bar.warp.sync 0xFFFFFFFF;")
@@ -326,13 +326,13 @@ def matrices(w: Writer) -> None:
 
 ANYWHERE: list[Snippet] = [carry, pack, fused, fused, fused, fused_quotient, memory, memory, memory, constant, atomic,
                            common, special, space, copy]  # fmt: skip
-"""What a lane may do alone."""
+"""Pieces for a single lane."""
 
 MASKED: list[Snippet] = [votes]
-"""What lanes of a known mask may do together."""
+"""Pieces for the lanes of a known mask."""
 
 COLLECTIVE: list[Snippet] = [shuffle, shuffle, votes, votes]
-"""What all lanes of a warp may do together."""
+"""Pieces for all lanes of a warp."""
 
 UNIFORM: list[Snippet] = [exchange, exchange, block_votes, matrices]
-"""What all threads of a block may do together."""
+"""Pieces for all threads of a block."""

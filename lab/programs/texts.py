@@ -1,6 +1,6 @@
-"""The texts of the programs: PTX that nvcc makes of `cuda/NAME.cu`, and of the twins of the examples.
+"""The PTX of the programs: from `cuda/NAME.cu` by nvcc, and of the twins of the examples.
 
-All that is kept of programs is in `tests/data/programs`, compressed; `read_text` and `keep` know it by its name alone.
+It is stored in `tests/data/programs`, compressed; `read_text` and `keep` take only a name.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ SOURCES = {path.stem: path for path in sorted(Path(__file__).with_name("cuda").g
     f"twin_{name}": _ROOT / "examples" / "cuda" / f"{name}.cu"
     for name in ("attention", "gemm_f16", "gemm_int8", "gemm_sparse", "rowwise")
 }
-TARGETS = {"twin_rowwise": "sm_90"}  # the first that has all of it, where that is not sm_80
+TARGETS = {"twin_rowwise": "sm_90"}  # oldest target of a program, if not sm_80
 FLAGS = ("-ptx", "-std=c++17", "-O3", "-lineinfo", "--Werror=all-warnings")
 
 
 def compiled(source: Path, *flags: str, target: str = "sm_80") -> str:
-    """Compile with nvcc; files are named as they are seen from their own folder, whatever machine it is."""
+    """Compile with nvcc; file names are relative to their own folder, so that the machine does not matter."""
     command = ["nvcc", *FLAGS, f"-arch={target}", *flags, "-o", "-", source.name]
     text = subprocess.run(command, cwd=source.parent, check=True, capture_output=True, text=True).stdout
     text = text.replace(f'"{source.parent}/', '"')
@@ -31,15 +31,15 @@ def compiled(source: Path, *flags: str, target: str = "sm_80") -> str:
 
 
 def kept_path(name: str) -> Path:
-    """Return where a text is kept, such as `radix.ptx`."""
+    """Return the path of a stored text, such as `radix.ptx`."""
     return _KEPT / f"{name}.xz"
 
 
 def read_text(name: str) -> str:
-    """Return a text as it is kept."""
+    """Read a stored text."""
     return lzma.decompress(kept_path(name).read_bytes()).decode()
 
 
 def keep(name: str, text: str) -> None:
-    """Write a text to where it is kept."""
+    """Store a text."""
     kept_path(name).write_bytes(lzma.compress(text.encode(), preset=9 | lzma.PRESET_EXTREME))

@@ -1,4 +1,4 @@
-"""What random programs are written with: choices from a seed, registers, operands, instructions of `forms`."""
+"""Writers of random programs: choices from a seed, registers, operands, instructions of `forms`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ POOL = {"h": 8, "r": 14, "d": 8, "p": 5}
 """Registers of each class that instructions read and write: %h, %r, %d, %p. Others have names of their own."""
 
 _COMMUTED = ("add", "sub", "mul", "fma", "min", "max")
-"""Of several NaN in f64 the result is one, by an order that ptxas may change: these get one NaN at most."""
+"""f64 instructions whose result is one of several NaN, in an order that ptxas may change: they get at most one NaN."""
 
 _OPAQUE = re.compile(r"cvt.*\.sat\.(f16|f32|f64)\.(f16|f32|f64)|sh[lr]\..*|(abs|neg)(\.ftz)?\.b?f.*|cvt.*\.tf32\.f32")
 """What ptxas simplifies by the instruction that made the last operand: it drops `.sat` where that had one, of integers
@@ -56,7 +56,7 @@ class Choices:
         return (self._words.pop() >> 11) % count
 
     def chance(self, percent: int) -> bool:
-        """Say yes so often."""
+        """Return True with a probability in percent."""
         return self.below(100) < percent
 
     def of(self, items: Sequence[Item]) -> Item:
@@ -70,7 +70,7 @@ class Writer:
     Attributes
     ----------
     mask : int or None
-        Lanes of every warp that are certainly at the place that is being written, and no others; None where that
+        Exactly the lanes of every warp that execute the statements being written; None if that
         depends on values.
     """
 
@@ -102,13 +102,13 @@ class Writer:
         return f"%{kind}{self.choose.below(POOL[kind])}"
 
     def limited(self, kind: str, most: int, register: str = "") -> str:
-        """Return a register of no more than so much, a power of two less 1."""
+        """Return a register limited to a power of two minus 1."""
         made = self.temporary(kind)
         self(f"and.b{BITS[kind]} {made}, {register or self.register(kind)}, {most};")
         return made
 
     def operand(self, letter: str, form: Form) -> str:
-        """Return an operand of a form; what it needs comes before."""
+        """Return an operand of a form, after writing the statements that it needs."""
         if letter == "n":
             return str(self.choose.below(256))
         if letter == "!":
@@ -134,13 +134,13 @@ class Writer:
         return self.register(letter)
 
     def number(self, register: str, test: str = "number") -> str:
-        """Return a register of f64 that holds what another does, or a number where that is none."""
+        """Return an f64 register with the value of another one, or a number if that is NaN."""
         is_number, made = self.temporary("p"), self.temporary("d")
         self(f"testp.{test}.f64 {is_number}, {register};", f"selp.f64 {made}, {register}, {_NUMBER}, {is_number};")
         return made
 
     def opaque(self, register: str, kind: str) -> str:
-        """Return a register that holds what another does, and of which ptxas knows nothing."""
+        """Return a register with the value of another one, unknown to ptxas."""
         if register[:1] != "%":
             return register
         made = self.temporary(kind)
@@ -151,7 +151,7 @@ class Writer:
         """Write any instruction of any family."""
         form = self.choose.of(self.choose.of(self._families))
         operands: list[str] = []
-        for letter in form.operands:  # ptxas folds x - x, max(x, x), even where a carry or a NaN comes in
+        for letter in form.operands:  # ptxas folds x - x and max(x, x), even with a carry or a NaN
             operand = self.operand(letter, form)
             while operand in operands and operand[:1] == "%":
                 operand = self.operand(letter, form)

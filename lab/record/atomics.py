@@ -1,11 +1,11 @@
-"""Record what `atom` and `red` make of floats on a GPU, and compare it with the rows.
+"""Record what `atom` and `red` compute for floats on a GPU, and compare it with the rows.
 
 python -m lab.record.atomics OUT.npz
 
-Each thread changes an element of its own, in global and in shared memory: all pairs of special codes (zeros, subnormal
-numbers and the least normal ones, the largest, infinities, NaN with payloads of both signs), and pairs at random, with
-exponents near each other. Vectors of sm_90 too. What the rows say otherwise is printed by form, with the first
-operands; what the GPU made is in the archive.
+Each thread changes its own element, in global and in shared memory: all pairs of special codes (zeros, subnormal
+numbers and the least normal ones, the largest, infinities, NaN with payloads of both signs), and random pairs with
+similar exponents. Vectors of sm_90 are included. Differences from the rows are printed by form, with the first
+operands; the GPU's results are in the archive.
 
 It needs CuPy and a GPU of sm_90 or later; a few seconds.
 """
@@ -47,7 +47,7 @@ FORMS = [
 
 
 def special(type_: str) -> Array:
-    """Return codes that are hard: of one element."""
+    """Return hard codes of one element."""
     bits, fraction = {"f16": (16, 10), "bf16": (16, 7), "f32": (32, 23), "f64": (64, 52)}[type_]
     inf = ((1 << (bits - 1 - fraction)) - 1) << fraction
     one = (inf >> 1) & ~((1 << fraction) - 1)

@@ -1,6 +1,6 @@
-"""Record what a GPU gives for clusters that a kernel declares: `python -m lab.record.clusters --help`.
+"""Record the results of a GPU for clusters that a kernel declares: `python -m lab.record.clusters --help`.
 
-Kernels of CUDA C++ and of PTX write what each block knows of its cluster, launched without and with a cluster's size.
+Kernels in CUDA C++ and PTX write each block's cluster registers; they are launched with and without a cluster size.
 Needs nvcc and the driver, and a GPU of sm_90 or later.
 """
 
@@ -21,7 +21,7 @@ __all__ = ["BLOCKS", "CUDA", "DECLARED", "WORDS", "text"]
 
 BLOCKS, THREADS = 4, 32
 CLUSTERS = (None, 1, 2)
-"""Sizes that a launch asks for; None for no attribute."""
+"""Sizes that a launch requests; None for no attribute."""
 CUDA = r"""
 #include <cooperative_groups.h>
 namespace cg = cooperative_groups;
@@ -132,7 +132,7 @@ def measured(source: str, architecture: str) -> dict[str, object]:
     else:
         module, names, words = text(), list(DECLARED), len(WORDS)
     driver = Driver()
-    like = np.full((BLOCKS * 2, words), 0xFFFFFFFF, np.uint32)  # where blocks are clusters, there are more of them
+    like = np.full((BLOCKS * 2, words), 0xFFFFFFFF, np.uint32)  # if the grid counts clusters, there are more blocks
     place = {"y": driver.place(like)}
     found: dict[str, object] = {}
     for name, function in driver.load(module, names).items():

@@ -1,7 +1,7 @@
-"""Record what `tl.dot` gives where Triton compiles for the GPU itself: `python -m lab.record.dots --help`.
+"""Record what `tl.dot` computes if Triton compiles for the GPU itself: `python -m lab.record.dots --help`.
 
-For each type and tile the instructions of Triton's text and a digest of the result's bits are kept, to compare with
-what `warpmma.triton` computes from the text of an older target. Needs a GPU, PyTorch and Triton.
+Stores the instructions in Triton's PTX and a digest of the result's bits for each type and tile, to compare with what
+`warpmma.triton` computes from the PTX for an older target. Needs a GPU, PyTorch and Triton.
 """
 
 # mypy: disable-error-code="untyped-decorator, no-untyped-def, no-untyped-call, name-defined"

@@ -1,8 +1,8 @@
-"""Record what PyTorch's matrix products give on this machine's GPU: `python -m lab.record.matmul --help`.
+"""Record the results of PyTorch's matrix products on this machine's GPU: `python -m lab.record.matmul --help`.
 
 Needs an sm_90 GPU and PyTorch; was run on an H200 with PyTorch 2.11. The inputs come from seeds, by
-`lab.gpu.libraries`, which also says what the archive holds and reads it. With `--device cpu` it runs anywhere,
-to try it out: nothing is then known about kernels.
+`lab.gpu.libraries`, which also defines the archive and reads it. `--device cpu` runs anywhere, for trying it out; no
+kernels are then recorded.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Kind = Literal["normal", "model", "hard"]
 
 _NAMES = {"f16": "float16", "bf16": "bfloat16", "e4m3": "float8_e4m3fn", "f32": "float32"}
 
-# What is called, by the names that the archive has for it.
+# Functions by their names in the archive.
 CALLS = {
     "matmul": "a @ b, both row-major, default settings",
     "matmul-full": "the same, allow_{fp16,bf16}_reduced_precision_reduction = False",
@@ -157,7 +157,7 @@ class Library:
         """Return a tensor with these codes."""
         torch = self._torch
         stored = np.ascontiguousarray(codes.T if column_major else codes)
-        signed = stored.view(f"i{stored.itemsize}").copy()  # PyTorch takes no read-only array
+        signed = stored.view(f"i{stored.itemsize}").copy()  # PyTorch does not accept read-only arrays
         tensor = torch.from_numpy(signed).to(self.device).view(getattr(torch, _NAMES[dtype]))
         return tensor.t() if column_major else tensor
 
@@ -183,7 +183,7 @@ class Library:
         cuda = self._torch.backends.cuda
         whole = call == "matmul-whole"
         allowed = (False, False) if whole else not call.endswith("-full")
-        # The library that takes any setting first, then the settings, then the wanted library.
+        # First a library that accepts any setting, then the settings, then the requested library.
         cuda.preferred_blas_library("cublaslt")
         cuda.matmul.allow_fp16_reduced_precision_reduction = allowed
         cuda.matmul.allow_bf16_reduced_precision_reduction = allowed
@@ -209,7 +209,7 @@ class Library:
         return result, tuple(_kernel(e) for e in ran)
 
     def record(self, case: LibraryProduct, limit: int) -> RecordedProduct:
-        """Compute a case and keep at most so many outputs, in equal strides."""
+        """Compute a case and keep at most `limit` outputs, at equal strides."""
         torch = self._torch
         function = self.product(case)
         result, kernels = self.profiled(function)
@@ -223,7 +223,7 @@ class Library:
 
 
 def kept(m: int, n: int, limit: int) -> tuple[slice, slice]:
-    """Return rows and columns of at most `limit` outputs; odd strides, which meet every place of a tile.
+    """Return rows and columns of at most `limit` outputs, at odd strides, which reach every position of a tile.
 
     Examples
     --------
@@ -257,7 +257,7 @@ def selected(recorded: RecordedProduct) -> RecordedProduct | None:
             wanted = True
     if not wanted or (case.kind == "normal" and case.n * case.k > 1 << 23):  # slow to make
         return None
-    # Some small outputs whole: every place of every tile.
+    # Some small outputs whole: every position of every tile.
     whole = case.call in ("matmul", "scaled-fast", "scaled") and case.m * case.n <= 12000 and case.kind == "hard"
     rows, columns = recorded.expected.shape
     r, c = kept(rows, columns, rows * columns if whole and case.out != "f16" else 600)
@@ -311,7 +311,7 @@ def main(arguments: list[str] | None = None) -> int:
             break
         try:
             recorded.append(library.record(case, options.outputs))
-        except (RuntimeError, ValueError, NotImplementedError, TypeError) as error:  # what the library does not take
+        except (RuntimeError, ValueError, NotImplementedError, TypeError) as error:  # unsupported combinations
             print(f"{case.name}: {' '.join(str(error).split())[:150]}", flush=True)
             failed += 1
             continue

@@ -1,10 +1,10 @@
-"""Record what a GPU gives for the PTX programs of `lab/programs`: `python -m lab.record.programs --help`.
+"""Record the results of a GPU for the PTX programs of `lab/programs`: `python -m lab.record.programs --help`.
 
-Needs an sm_80 GPU or newer and its driver, which assembles the texts as they are kept; the recordings are of an H200.
-With `--compile` it needs nvcc instead: it makes the texts again. `--cutlass FOLDER` is for those of CUTLASS, whose
-PTX is not kept: `--compile` writes it there (`pip install nvidia-cutlass`), and recording takes it from there. What the
-twins of the examples are given, the examples say: they have to be on the path (`PYTHONPATH=examples`; where the package
-is not installed, `PYTHONPATH=examples:src`).
+Needs an sm_80 GPU or newer and its driver, which assembles the stored PTX; the recordings are of an H200. `--compile`
+recompiles the programs and needs nvcc instead. `--cutlass FOLDER` is for those of CUTLASS, whose PTX is not stored:
+`--compile` writes it there (`pip install nvidia-cutlass`), and recording reads it from there. The examples define the
+inputs of their PTX twins, so they must be on the path (`PYTHONPATH=examples`; if the package is not installed,
+`PYTHONPATH=examples:src`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from lab.programs.texts import SOURCES, TARGETS, compiled, keep, kept_path, read
 
 
 def compile_cutlass(names: list[str], folder: Path) -> None:
-    """Write the texts of CUTLASS's programs to a folder; keep their hashes and how they are launched."""
+    """Write the PTX of CUTLASS's programs to a folder; store their hashes and launches."""
     include = headers()
     if include is None:
         raise SystemExit("no headers of CUTLASS: pip install nvidia-cutlass")

@@ -1,4 +1,4 @@
-"""Record what a GPU gives for the approximate functions of PTX: `python -m lab.record.sequences --help`.
+"""Record the results of a GPU for the approximate functions of PTX: `python -m lab.record.sequences --help`.
 
 Needs a GPU that has them all (sm_90 or newer), `ptxas` on the PATH and CuPy; was run on an H200. Every result is also
 compared with `warpmma.arithmetic.approximate`. Operands are made from a form's place in `FORMS`, so that they need not
@@ -33,7 +33,7 @@ FORMS = (
     *_F32, "tanh.approx.f32", *(f"div.{how}{ftz}.f32" for how in ("approx", "full") for ftz in _FTZ),
     *_NARROW, *(f"{form}x2" for form in _NARROW), "rcp.approx.ftz.f64", "rsqrt.approx.ftz.f64", "rsqrt.approx.f64",
 )  # fmt: skip
-"""What is recorded. A form's place is the seed of its random operands: new ones come last."""
+"""The recorded forms. The index of a form seeds its random operands: append new ones."""
 
 KEPT = 96
 _BLOCK, _RANDOM = 1 << 12, 1 << 20
@@ -52,12 +52,12 @@ def mixed(x: Array) -> Array:
 
 
 def random_words(seed: int, count: int) -> Array:
-    """Return as many words of 64 bits."""
+    """Return a number of 64-bit words."""
     return mixed(np.arange(count, dtype=_W) + _W(seed << 32))
 
 
 def digests(results: Array, block: int = _BLOCK) -> Array:
-    """Return a word for each block of results, which says what they are and where."""
+    """Return a digest of each block of results and their positions."""
     with np.errstate(over="ignore"):
         words = mixed(results.astype(_W) + mixed(np.arange(len(results), dtype=_W)))
     return np.add.reduceat(words, np.arange(0, len(words), block))
@@ -76,7 +76,7 @@ def _fractions(ends: list[int], seed: int, count: int, bits: int) -> Array:
 
 
 def _specials() -> Array:
-    """Return codes of f32 at which something begins or ends."""
+    """Return the boundary codes of f32."""
     codes = [0, 1, 2, 3, 0x100, 0x12345, 0x3FFFFF, 0x400000, 0x600001, 0x7FFFFE, 0x7FFFFF, 0x800000, 0x800001, 0xC00000,
              0xFFFFFF, 0x1000000, 0x1000001, 0x7E7FFFFF, 0x7E800000, 0x7E800001, 0x7E800002, 0x7EC12345, 0x7EFFFFFF,
              0x7F000000, 0x7F000001, 0x7F7FFFFE, 0x7F7FFFFF, 0x7F800000, 0x7F800001, 0x7FA12345, 0x7FC00000, 0x7FFFFFFF,
@@ -148,7 +148,7 @@ def _hard_roots() -> Array:
 
 
 def operands(form: str) -> dict[str, tuple[Array, ...]]:
-    """Return the operands of a form: "chosen", and "random" ones but where all were chosen."""
+    """Return the operands of a form: "chosen" ones, and "random" ones unless all were chosen."""
     words = random_words(100 + FORMS.index(form), _RANDOM)
     if form.endswith("x2"):
         codes = np.arange(1 << 16, dtype=_U)
@@ -167,7 +167,7 @@ def operands(form: str) -> dict[str, tuple[Array, ...]]:
 
 
 def expected(form: str, given: tuple[Array, ...]) -> Array:
-    """Compute what is recorded."""
+    """Compute the results of the recorded forms."""
     if not form.endswith("x2"):
         return approximate(form, *given)
     halves = given[0].view(np.uint16)

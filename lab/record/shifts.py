@@ -1,8 +1,8 @@
-"""Record what a GPU gives for shifts by amounts that are out of range: `python -m lab.record.shifts --help`.
+"""Record the results of a GPU for shifts by amounts that are out of range: `python -m lab.record.shifts --help`.
 
-PTX clamps a shift's amount, an unsigned integer of 32 bits, to the width of the value. ptxas takes an immediate amount
-of a 16-bit shift for an integer of 16 bits; docs/specification/departures.md has the law. Each shift is assembled with
-its amount as an immediate, as a register that was loaded, and as one that a `mov` set. Needs ptxas and the driver.
+PTX clamps a shift's amount, an unsigned 32-bit integer, to the width of the value. ptxas reads an immediate amount of a
+16-bit shift as a 16-bit integer; docs/specification/departures.md has the rule. Each shift is assembled with its amount
+as an immediate, as a loaded register, and as a register set by `mov`. Needs ptxas and the driver.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ AMOUNTS = (
 )  # fmt: skip
 VALUES = (-32768, -32767, -12345, -2, -1, 0, 1, 2, 12345, 32767, 1 << 31, -(1 << 31), 1 << 62, -(1 << 63), 0x123456789A)
 LEVELS = ("-O0", "-O1", "-O2", "-O3", "jit")
-"""Of ptxas; "jit" is the driver's own assembler."""
+"""Levels of ptxas; "jit" is the driver's own assembler."""
 WAYS = ("immediate", "loaded", "moved")
-"""How an amount comes to its shift."""
+"""How a shift gets its amount."""
 
 _KERNEL = """.visible .entry {name}(
     .param .u64 {name}_values, .param .u64 {name}_amounts, .param .u64 {name}_results
@@ -50,7 +50,7 @@ ret;
 
 
 def text() -> str:
-    """Return the module: each shift has a kernel for each way, such as `shr_s16_immediate`.
+    """Return the module: a kernel for each shift and way, such as `shr_s16_immediate`.
 
     Thread i writes a row of `results`, uint64: value i shifted by each of the amounts.
     """
@@ -76,7 +76,7 @@ def names() -> list[str]:
 
 
 def grouped(results: dict[str, dict[str, list[list[int]]]]) -> dict[str, dict[str, list[list[int]]]]:
-    """Put levels of the same results together: "-O0 -O1" for both."""
+    """Group levels with the same results: "-O0 -O1" for both."""
     levels: dict[str, list[str]] = {}
     for level, found in results.items():
         levels.setdefault(json.dumps(found), []).append(level)

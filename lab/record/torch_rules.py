@@ -1,10 +1,10 @@
-"""Record how PyTorch on this machine's GPU rounds around its products: `python -m lab.record.torch_rules --out FILE`.
+"""Record how PyTorch rounds around its products on this machine's GPU: `python -m lab.record.torch_rules --out FILE`.
 
-Needs an NVIDIA GPU and PyTorch, and nothing of warpmma. `warpmma.torch` states what `addmm` does with C, alpha and
-beta, what `_scaled_mm` does with scales and a bias, how float32 is multiplied with and without TF32; here is what a GPU
-does. The products are small, and signs of both kinds let another order or rounding show. The archive holds codes of
-operands by their digest, of each case `NAME|d`, and `cases`: JSON of what was called with what, and which kernels ran.
-With `--device cpu` it runs anywhere, to try it out.
+Needs an NVIDIA GPU and PyTorch, but not warpmma. `warpmma.torch` states what `addmm` does with C, alpha and beta, what
+`_scaled_mm` does with scales and a bias, and how float32 is multiplied with and without TF32; this records what a GPU
+does. The products are small, and mixed signs reveal a different order or rounding. The archive holds codes of operands
+by digest, `NAME|d` of each case, and `cases`: JSON of the calls, their arguments and kernels. `--device cpu` runs
+anywhere, for trying it out.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SHAPES = ((64, 48, 208), (48, 64, 512), (16, 32, 2048))
 
 
 class Cases:
-    """What is called, with operands from one seed each."""
+    """The calls, each with operands from its own seed."""
 
     def __init__(self, torch: Any, device: str) -> None:
         self._torch, self._device = torch, device
@@ -40,7 +40,7 @@ class Cases:
         return self._torch.from_numpy(x).to(dtype).to(self._device)
 
     def all(self) -> Iterator[tuple[str, dict[str, Any], Callable[..., Any], bool]]:
-        """Yield name, operands, what to call with them, and whether TF32 is allowed."""
+        """Yield name, operands, the function to call, and whether TF32 is allowed."""
         t = self._torch
         for number, (m, n, k) in enumerate(_SHAPES):
             size, seed = f"{m}x{n}x{k}", 100 * number
@@ -86,7 +86,7 @@ class Cases:
             yield from self.scaled(size, seed, m, n, k)
 
     def scaled(self, size: str, seed: int, m: int, n: int, k: int) -> Iterator[Any]:
-        """Yield products of fp8 with scales that are no powers of two."""
+        """Yield products of fp8 with scales that are not powers of two."""
         t = self._torch
         one = {"sa": t.tensor(0.3712, device=self._device), "sb": t.tensor(1.9177, device=self._device)}
         rows = {
@@ -125,7 +125,7 @@ def codes(x: Any) -> Any:
 
 
 def kept(x: Any, arrays: dict[str, Any]) -> str:
-    """Keep codes of an operand; return the digest that they are kept by."""
+    """Store codes of an operand; return their digest, which is the key."""
     digest = hashlib.sha256(x.tobytes() + str(x.shape).encode()).hexdigest()[:16]
     arrays[digest] = x
     return digest
@@ -148,14 +148,14 @@ def kernels(torch: Any, call: Callable[[], Any], device: str) -> list[str]:
     return [f"{e['name']} grid {'x'.join(map(str, e.get('args', {}).get('grid', [])))}" for e in ran]
 
 
-# Kernels of these add in an order of their own: GEMV, sums of 8 threads, slices that their grid does not tell.
+# Kernels with a special order of addition: GEMV, sums of 8 threads, slices that the grid does not reveal.
 _OTHER_ORDERS = re.compile(r"(linear f32|mv (f32|tf32|f64)|dot|(mm|addmm|addmm-scaled) tf32|(addmm-row|linear) f64) ")
 _LARGE = re.compile(r"(bmm|baddbmm\S*) (f32|tf32|f64|bf16) ")
 _KEPT = re.compile(r"64x48x208|scaled-(tensor|row) e4m3-e4m3 (fast|slow) float32 16x32x2048")
 
 
 def select(archives: list[Path], out: Path) -> None:
-    """Write what tests keep of what was recorded."""
+    """Write the part of the recording that the tests use."""
     arrays: dict[str, Any] = {}
     listed: list[dict[str, Any]] = []
     about: dict[str, str] = {}

@@ -1,9 +1,9 @@
-"""Record what a GPU gives for the Triton kernels of `lab/triton_programs`: `python -m lab.record.triton --help`.
+"""Record the results of a GPU for the Triton kernels of `lab/triton_programs`: `python -m lab.record.triton --help`.
 
-With `--compile` the kernels go through `warpmma.triton`, and what Triton made of them is kept: PTX and launches; it
-needs Triton, and no GPU. Without it the PTX that is kept runs on an sm_90 GPU, whose driver assembles it; that needs no
-Triton, so that the recordings are of these texts, whatever Triton is there (where the package is not installed,
-`PYTHONPATH=src`). `--table` runs it on the simulator instead, and prints the table of docs/triton_kernels.md.
+`--compile` runs the kernels through `warpmma.triton`, and stores Triton's PTX and launches; it needs Triton, but no
+GPU. Otherwise the stored PTX runs on an sm_90 GPU, whose driver assembles it; that needs no Triton, so the recordings
+do not depend on its version (if the package is not installed, `PYTHONPATH=src`). `--table` runs the PTX on the
+simulator instead, and prints the table of docs/triton_kernels.md.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TRITON = RECORDED.with_name("h200_triton.npz")
 
 
 def compile_cases() -> None:
-    """Run every case through `warpmma.triton`; keep texts and launches."""
+    """Run every case through `warpmma.triton`; store PTX and launches."""
     import triton
 
     from lab.triton_programs.launching import launched
@@ -51,13 +51,13 @@ def compile_cases() -> None:
 
 
 def table() -> int:
-    """Simulate what is kept, compare it with the recording, and print a table; return how many differ."""
+    """Simulate the stored launches, compare with the recording, and print a table; return how many differ."""
     expected = read(TRITON).outputs
     print("| kernel | instructions | seconds | output | bits |\n| --- | ---: | ---: | ---: | --- |")
     failed = 0
     for case in kept_cases():
         module, run = ptx.load(kept_texts()[case.program], f"{case.program}.ptx"), case.make()
-        simulate(module, run, threads=1)  # what is made once is made
+        simulate(module, run, threads=1)  # so that one-time preparation is not timed
         start = time.process_time()
         outputs, _, reports = simulate(module, run, threads=1)
         seconds = time.process_time() - start

@@ -1,22 +1,23 @@
 """Solve the tables of the special-function unit from what a GPU computes: `python -m lab.solve.functions --help`.
 
     python -m lab.solve.functions FOLDER --record     # needs an sm_90 GPU, ptxas on the PATH, CuPy
-    python -m lab.solve.functions FOLDER --simulate   # the law's own results instead
-    python -m lab.solve.functions FOLDER              # go on with what FOLDER has
+    python -m lab.solve.functions FOLDER --simulate   # results of our own rules instead
+    python -m lab.solve.functions FOLDER              # continue with FOLDER
 
-All need SciPy (the extra `tools`). FOLDER gets the results of every position of every table (`NAME.npz`, 5 MB),
-what is left of each segment (`segments.jsonl`), and in the end `report.txt` and `tables.json`, of what all segments
-share and their rows. It can be stopped and started again.
+All need SciPy (the extra `tools`). FOLDER receives the results of every position of every table (`NAME.npz`, 5 MB), the
+solutions of each segment (`segments.jsonl`), and in the end `report.txt` and `tables.json` with the common parameters
+and rows of all segments. It can be stopped and continued.
 
-Nothing of the tables is taken but their names and sizes, and the squarer. V of a segment is A + B x + D q(x), in units
-of 2^-41; each result says between which two integers V lies.
+Only the tables' names and sizes and the squarer are used as given. V of a segment is A + B x + D q(x), in units of
+2^-41; each result bounds V by two integers.
 
-1. Linear programs give the least and the greatest B and D of all real A, B, D that satisfy every result; only the
-   results that matter are in them: those that a solution violates are added until there are none.
-2. Of every pair of integers B and D within, the least and the greatest integer A that satisfies all results is exact.
+1. Linear programs give the least and the greatest B and D of all real A, B, D that satisfy every result. They start
+   with few results, and those that a solution violates are added until there are none.
+2. For every pair of integers B and D within these bounds, the least and the greatest integer A that satisfy all results
+   are computed exactly.
 3. D = 2 C2 and B = C1 2^s1 in units of 2^-p: the largest powers of two that divide all segments' give p and s1.
-   A = C0 2^s0 + K: s0 is the largest with a K that all segments share. Where rows are few, s0 and s1 cannot be told
-   from chance; they are then 15 and 0, and C0 2^s0 + K is what is compared.
+   A = C0 2^s0 + K: s0 is the largest with a K that all segments share. With few rows, s0 and s1 could be coincidences;
+   they are then 15 and 0, and C0 2^s0 + K is compared.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ FEW = 4  # rows
 
 @dataclass(frozen=True, kw_only=True)
 class Segment:
-    """What the results leave of a segment.
+    """The solutions of a segment.
 
     Attributes
     ----------
@@ -76,7 +77,7 @@ def bounds(least: Int, greatest: Int, x: Int, q: Int) -> list[float] | None:
     ends = [0, len(x) // 2, len(x) - 1]
     middle = (least[ends] + greatest[ends]) / 2
     a, b, d = (round(v) for v in np.linalg.solve(matrix[ends], middle) / scale)
-    near = a + b * x + d * q  # what is left is small, and exact as float64
+    near = a + b * x + d * q  # the remainder is small, and exact in float64
     unit = float(np.median(greatest - least + 1))
     low, high = (least - near) / unit, (greatest - near) / unit
     rows = np.unique(np.linspace(0, len(x) - 1, 256).astype(np.int64))
@@ -93,7 +94,7 @@ def bounds(least: Int, greatest: Int, x: Int, q: Int) -> list[float] | None:
 
 def _extreme(cost: Float, matrix: Float, low: Float, high: Float, rows: Int) -> tuple[Float | None, Int]:
     """Solve a linear program over few rows, adding those that the solution violates; return it and the rows."""
-    from scipy.optimize import linprog  # so that --help, and what else needs none, does without
+    from scipy.optimize import linprog  # imported here, so that --help and the like do not need it
 
     while True:
         part = matrix[rows]
@@ -149,7 +150,7 @@ def solve_segment(table: str, segment: int, seen: Sequence[tuple[View, Codes]]) 
 
 
 def record(folder: Path, run: Run, device: str, views: Sequence[View]) -> None:
-    """Write the results of every position, view by view; what is there already stays."""
+    """Write the results of every position, view by view; keep existing ones."""
     for view in views:
         path = folder / f"{view.name}.npz"
         if path.exists():
@@ -171,7 +172,7 @@ def recorded(folder: Path, view: View) -> tuple[str, Codes]:
 
 
 def solved(folder: Path) -> dict[tuple[str, int], Segment]:
-    """Read what was solved; a line that was not written whole is left out."""
+    """Read the solved segments; ignore an incomplete line."""
     path, found = folder / "segments.jsonl", {}
     for line in path.read_text().splitlines() if path.exists() else ():
         try:
@@ -185,12 +186,12 @@ def solved(folder: Path) -> dict[tuple[str, int], Segment]:
 
 
 def solve(folder: Path, tables: Sequence[str], processes: int) -> tuple[dict[str, list[Segment]], set[str]]:
-    """Solve what is not solved yet, writing each segment as it is found; return all, and the devices."""
+    """Solve the remaining segments, writing each one when it is solved; return all, and the devices."""
     done, devices = solved(folder), set()
     start = time.monotonic()
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(processes, mp_context=context) as pool, (folder / "segments.jsonl").open("a") as file:
-        file.write("\n")  # after a line that was not written whole
+        file.write("\n")  # after an incomplete line
         for table in tables:
             seen = [(view, *recorded(folder, view)) for view in VIEWS if view.table == table]
             devices |= {device for _, device, _ in seen}
@@ -204,7 +205,7 @@ def solve(folder: Path, tables: Sequence[str], processes: int) -> tuple[dict[str
                     done[table, segment.segment] = segment
                     file.write(json.dumps(asdict(segment)) + "\n")
                     file.flush()
-            except BaseException:  # stopped: what is under way ends, the rest is left for another time
+            except BaseException:  # stopped: finish the running jobs and leave the rest
                 pool.shutdown(cancel_futures=True)
                 raise
             print(f"{table}: {len(missing)} segments solved, {time.monotonic() - start:.0f} s", flush=True)
@@ -214,14 +215,14 @@ def solve(folder: Path, tables: Sequence[str], processes: int) -> tuple[dict[str
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """What all segments of a table share, and their rows (step 3).
+    """The parameters that all segments of a table share, and their rows (step 3).
 
     Attributes
     ----------
     point : int
     shifts : (int, int)
     constants : list of (int, int)
-        From and to which K all segments can have, in units of 2^-point.
+        Intervals of K that all segments can have, in units of 2^-point.
     rows : list of list of (int, int, int)
         C0, C1, C2 of each segment that satisfy all results with the least K.
     """
@@ -233,7 +234,7 @@ class Table:
 
 
 def share(segments: Sequence[Segment]) -> Table:
-    """Find what all segments share."""
+    """Find the parameters that all segments share."""
     left = [list(segment.triples) for segment in segments]
     q_power, left = _largest_power(left, 1)
     x_power, left = _largest_power(left, 0)
@@ -289,7 +290,7 @@ def shared_constants(left: Sequence[Sequence[tuple[int, ...]]], s0: int, lowest:
 
 
 def compared(name: str, segments: Sequence[Segment], table: Table) -> Iterator[str]:
-    """Say what the results leave of a table, and whether interpolation.json is it: the last line says "unique"."""
+    """Describe the solutions of a table, and whether interpolation.json is one: the last line says "unique"."""
     ours = interpolators()[name]
     pairs = max(len(segment.triples) for segment in segments)
     spans = [high - low + 1 for segment in segments for *_, low, high in segment.triples]
@@ -321,7 +322,7 @@ def compared(name: str, segments: Sequence[Segment], table: Table) -> Iterator[s
 
 
 def _terms(rows: Sequence[Sequence[tuple[int, int, int]]], point: int, shifts: tuple[int, int]) -> list[list[int]]:
-    """Return what rows are without K, in units of 2^-41."""
+    """Return rows without K, in units of 2^-41."""
     return [[(c0 << shifts[0]) << POINT - point, (c1 << shifts[1]) << POINT - point, c2 << POINT - point]
             for ((c0, c1, c2), *_) in rows]  # fmt: skip
 
@@ -347,7 +348,7 @@ def main(arguments: list[str] | None = None) -> int:
     if absent and not (options.record or options.simulate):
         parser.error(f"{folder} has no results of {', '.join(absent)}: --record or --simulate makes them")
     folder.mkdir(parents=True, exist_ok=True)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that processes end with this one
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that child processes end with this one
     if options.record:
         gpu = FunctionGpu(options.target)
         record(folder, gpu, gpu.device, views)
@@ -358,7 +359,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def report(folder: Path, segments: Mapping[str, Sequence[Segment]], devices: set[str]) -> int:
-    """Write what was found."""
+    """Write the results."""
     lines, tables, wrong = [f"solved from results of: {', '.join(sorted(devices))}"], {}, 0
     for name, solutions in segments.items():
         empty = [segment.segment for segment in solutions if not segment.triples]

@@ -1,14 +1,14 @@
-"""Operands at which a table with one mistake is noticed, and a GPU's results of them.
+"""Operands that reveal a table with one mistake, and a GPU's results for them.
 
-    python -m lab.solve.mutants FILE             # finds operands, with the law's own results
+    python -m lab.solve.mutants FILE             # finds operands, with results of our own rules
     python -m lab.solve.mutants FILE --record    # finds operands, with this machine's GPU's results
     python -m lab.solve.mutants FILE --keep --record    # the same, at the operands that FILE has
 
-A mutant is a table with one of its integers off by one, or whose squarer has one partial product more or less. It is
-noticed at an operand where it carries V out of what gives the result (`View.bracket`). From every segment two operands
-are taken whose V lies next to either end; then, for each mutant that is not noticed there, one where it is, if there is
-any. FILE also gets operands for the rules around the tables: every exponent field, and where a rule begins. `--record`
-needs an sm_90 GPU, `ptxas` on the PATH and CuPy.
+A mutant is a table with one of its integers off by one, or whose squarer has one partial product more or less. An
+operand reveals it if it moves V out of the interval that gives the result (`View.bracket`). From every segment two
+operands are taken whose V is next to either end; then, for each mutant that these do not reveal, one that does, if
+there is any. FILE also receives operands for the rules around the tables: every exponent field, and where a rule
+begins. `--record` needs an sm_90 GPU, `ptxas` on the PATH and CuPy.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ Part = Literal["C0", "C1", "C2", "K", "product"]
 FINE = 18
 """V of a mutant is in units of 2^-(41 + FINE), of which partial products of the least weight are multiples."""
 FAR = 1 << 30
-NEAR = 64  # operands of a segment and an end, of which the one that notices most is taken
+NEAR = 64  # operands per segment and end, from which the most revealing one is taken
 COEFFICIENTS: tuple[Part, ...] = ("C0", "C1", "C2")
 RULES = "rules of "
 
@@ -61,7 +61,7 @@ class Mutant:
     ----------
     table : str
     part : {"C0", "C1", "C2", "K", "product"}
-        What is off by one; of the squarer, a partial product.
+        The part that is off by one; for the squarer, a partial product.
     change : {1, -1}
         One more or less.
     segment : int
@@ -83,7 +83,7 @@ class Mutant:
         return 2 * i if i == j else i + j - 1
 
     def more(self, segment: Int | int, x: Int) -> Int:
-        """Return how much more V is than the table's, at each of some places, in units of 2^-(41 + FINE)."""
+        """Return the excess of V over the table's at some positions, in units of 2^-(41 + FINE)."""
         table = interpolators()[self.table]
         unit = self.change << POINT - table.point + FINE
         if self.part == "K":
@@ -99,7 +99,7 @@ class Mutant:
 
     @property
     def interpolator(self) -> Interpolator:
-        """The mutant, as the rules have it."""
+        """The mutant as a table for the rules."""
         table = interpolators()[self.table]
         if self.part == "K":
             return replace(table, constant=table.constant + self.change)
@@ -141,7 +141,7 @@ def mutants(name: str) -> Iterator[Mutant]:
 
 
 def distances(view: View, segment: int) -> tuple[Int, Int]:
-    """Return how far the V of each x of a segment may be moved until the result is another.
+    """Return how far the V of each x of a segment can move before the result changes.
 
     Returns
     -------
@@ -159,7 +159,7 @@ def distances(view: View, segment: int) -> tuple[Int, Int]:
 
 
 def noticed(more: Int | int, up: Int, down: Int) -> Bool:
-    """Say where a change of V, in units of 2^-(41 + FINE), changes the result."""
+    """Return where a change of V, in units of 2^-(41 + FINE), changes the result."""
     result: Bool = (more >= up << FINE) | (more < -(down << FINE))
     return result
 
@@ -221,7 +221,7 @@ def find(table: str) -> dict[str, Int]:
 def _best(end: Int, up: Int, down: Int, segment: int, left: Sequence[Mutant]) -> Int:
     """Return the x, of those in the upper half that are nearest to an end, that notices the most partial products."""
     half = len(end) // 2
-    x = half + np.argsort(end[half:], kind="stable")[:NEAR]  # of equal ones the first, on every processor
+    x = half + np.argsort(end[half:], kind="stable")[:NEAR]  # the first of equal ones, on every processor
     count = np.zeros(len(x))
     for mutant in left:
         if mutant.part == "product":

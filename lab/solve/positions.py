@@ -1,7 +1,7 @@
-"""Every position of every table of the special-function unit: operands that reach it, and what a result says of its V.
+"""Every position of every table of the special-function unit: operands that reach it, and the V that a result implies.
 
-What `solve_functions` and `interpolation_mutants` are made of. V is in units of 2^-41 throughout, of which every
-table's is a multiple (rule 2 of `warpmma.arithmetic.exact.interpolation`).
+Used by `lab.solve.functions` and `lab.solve.mutants`. V is in units of 2^-41 throughout; every table's V is a multiple
+of that (rule 2 of `warpmma.arithmetic.exact.interpolation`).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Run = Callable[[str, Codes], Codes]
 
 POINT = 41
 FRACTION = (1 << 23) - 1
-GUARD = 1 << POINT - 36  # lg2 is cut to a multiple of 2^-36 (rule 7)
+GUARD = 1 << POINT - 36  # lg2 is truncated to a multiple of 2^-36 (rule 7)
 MNEMONICS: Mapping[str, str] = {
     **{x: f"{x}.approx.ftz.f32" for x in ("rcp", "rsqrt", "sqrt", "ex2", "lg2", "sin", "cos")},
     "tanh": "tanh.approx.f32",
@@ -42,7 +42,7 @@ _TURN = 0x22F983 | 1 << 23  # significand of 0x3E22F983, 1 / 2 pi, whose exponen
 
 @dataclass(frozen=True, kw_only=True)
 class View:
-    """Operands through which all positions of a table are seen.
+    """Operands that reach all positions of a table.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class View:
     function : str
         Of `MNEMONICS`.
     field : int
-        Exponent field of the operands; of ex2 and sin, which have no such, 0.
+        Exponent field of the operands; 0 for ex2 and sin, which have none.
     """
 
     name: str
@@ -62,7 +62,7 @@ class View:
 
     @property
     def interpolator(self) -> Interpolator:
-        """The table, of which only the sizes are taken."""
+        """The table; only its sizes are used."""
         return interpolators()[self.table]
 
     @property
@@ -111,7 +111,7 @@ class View:
         Raises
         ------
         ValueError
-            A result that no V gives.
+            If no V gives a result.
         """
         field, fraction = (results >> 23 & 255).astype(np.int64), results.astype(np.int64) & FRACTION
         significand = np.where(field == 0, 0, fraction | 1 << 23)
@@ -142,7 +142,7 @@ def _views() -> tuple[View, ...]:
 
 
 VIEWS = _views()
-"""One of each table, and two of lg2: the results near 1 are the finest."""
+"""One view per table, and two of lg2: the results near 1 are the finest."""
 
 
 def turns(codes: Codes) -> Codes:
@@ -157,7 +157,7 @@ def turns(codes: Codes) -> Codes:
 
 
 def _position(codes: Codes) -> Int:
-    """Return 4 r cut to a multiple of 2^-23, as an integer (rule 8), of r below 1/4."""
+    """Return 4 r truncated to a multiple of 2^-23, as an integer (rule 8), for r below 1/4."""
     r = turns(codes).view(np.float32).astype(np.float64)
     return np.floor(r * 2.0**25).astype(np.int64)
 
@@ -176,7 +176,7 @@ def _reaching(position: Int) -> Codes:
 
 
 def simulated(function: str, codes: Codes) -> Codes:
-    """Compute by our own law what `FunctionGpu` runs."""
+    """Compute by our own rules what `FunctionGpu` runs."""
     given = turns(codes) if function in ("sin", "cos") else codes
     result: Codes = special_function(function, given)
     return result
@@ -216,7 +216,7 @@ def _kernel(mnemonic: str) -> Callable[[str], str]:
 
 
 def save_archive(path: Path, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-    """Write an archive whole or not at all."""
+    """Write an archive atomically."""
     part = path.with_name(f".{path.name}.part")
     with part.open("wb") as file:
         np.savez_compressed(file, **arrays)  # type: ignore[arg-type]

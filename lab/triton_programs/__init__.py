@@ -1,1 +1,1 @@
-"""Kernels of Triton, their launches, and what a GPU gave for the PTX that Triton makes of them."""
+"""Triton kernels, their launches, and a GPU's results for Triton's PTX."""

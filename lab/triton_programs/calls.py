@@ -1,4 +1,4 @@
-"""What a call of a Triton kernel is, without Triton: arrays by name, and calls one after the other."""
+"""Calls of Triton kernels, without Triton: arrays by name, and calls one after the other."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ _TYPES: dict[str, Any] = {
 
 
 def given_type(name: str) -> Any:
-    """Return the type of elements that a name of PTX's stands for."""
+    """Return the type of elements for a PTX name."""
     return _TYPES[name]
 
 
@@ -95,7 +95,7 @@ def integers(seed: int, type_: str, below: int, *shape: int) -> Array:
 
 
 def blank(type_: str, *shape: int) -> Array:
-    """Return what nobody has written: all bits set."""
+    """Return unwritten memory: all bits set."""
     dtype = np.dtype(given_type(type_))
     made: Array = np.full(int(np.prod(shape)) * dtype.itemsize, 0xFF, np.uint8).view(dtype).reshape(shape)
     return made

@@ -111,7 +111,7 @@ def _product(
 
 
 _TRITON = {"f16": "float16", "f32": "float32", "f64": "float64", "s32": "int32"}
-"""What Triton calls types of sums."""
+"""Triton's names for accumulator types."""
 
 
 def _scaled_bytes(m: int, n: int, k: int) -> Program:
@@ -137,7 +137,7 @@ def _grouped(*sizes: tuple[int, int, int]) -> Program:
 def _split(kernel: str, parts: int) -> Program:
     m = n = 64
     k = parts * 64
-    # With atomics any order comes: of small whole numbers every sum is exact.
+    # Atomics come in any order; sums of small integers are exact.
     whole = kernel == "split_with_atomics"
     a, b = floats(46, "f16", m, k), floats(47, "f16", k, n)
     if whole:

@@ -1,6 +1,6 @@
-"""What Triton made of the kernels: texts and launches, kept in one file, so that neither Triton nor a GPU is needed.
+"""Triton's PTX and launches of the kernels, stored in one file, so that neither Triton nor a GPU is needed.
 
-A text is kept without its sections of debugging data, and its files by their names alone.
+PTX is stored without its debug sections, and with file names instead of paths.
 """
 
 from __future__ import annotations
@@ -32,25 +32,25 @@ def _read() -> Any:
 
 
 def plain_text(text: str) -> str:
-    """Return a text without what names the machine that it was made on."""
+    """Return PTX without traces of the machine that compiled it."""
     text = re.sub(r"(\.loc\s+\d+ \d+ \d+), function_name \S+, inlined_at [\d ]+\d", r"\1", text)
     text = re.sub(r"\n\t\.section\s+\.debug_\w+\s*\{.*?\n\t\}", "", text, flags=re.DOTALL)
     return re.sub(r'(\.file\s+\d+\s+)"(?:[^"\n]*/)?([^"/\n]+)"', r'\1"\2"', text)
 
 
 def keep(made: Mapping[str, tuple[str, Sequence[Any]]], triton: str) -> None:
-    """Keep of each case the text and its launches."""
+    """Store the PTX and launches of each case."""
     found = {name: {"text": text, "steps": list(steps)} for name, (text, steps) in made.items()}
     write_text(KEPT, json.dumps({"triton": triton, "cases": found}, indent=0))
 
 
 def version() -> str:
-    """Return the version of Triton that made the texts."""
+    """Return the version of Triton that compiled the PTX."""
     return str(_read()["triton"])
 
 
 def kept_texts() -> dict[str, str]:
-    """Return the text of each case."""
+    """Return the PTX of each case."""
     return {name: case["text"] for name, case in _read()["cases"].items()}
 
 
@@ -67,10 +67,10 @@ def _run(case: TritonCase) -> Run:
 
 
 def kept_case(case: TritonCase) -> Case:
-    """Return a case as its text is run, without Triton."""
+    """Return a case as a launch of its PTX, without Triton."""
     return Case(str(case), "as Triton launches it", partial(_run, case))
 
 
 def kept_cases() -> list[Case]:
-    """Return all of them."""
+    """Return all cases."""
     return [kept_case(case) for case in CASES]

@@ -1,4 +1,4 @@
-"""Triton kernels that use what others do not: block pointers, packed weights, joins, gathers, conversions, atomics."""
+"""Triton kernels with less common features: block pointers, packed weights, joins, gathers, conversions, atomics."""
 
 # ruff: noqa: D103 - the names say it; what each must compute, `cases` says.
 from __future__ import annotations
@@ -16,7 +16,7 @@ def transposed(x, y, m, n, BM: tl.constexpr, BN: tl.constexpr):
 
 @triton.jit
 def packed_weights(x, w, scales, y, m, n, k, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
-    """Multiply f16 by whole numbers of 4 bits, two to a byte along k, with a scale for each 32 of them."""
+    """Multiply f16 by 4-bit integers, two per byte along k, with a scale for each 32 of them."""
     i = tl.program_id(0) * BM + tl.arange(0, BM)
     j = tl.program_id(1) * BN + tl.arange(0, BN)
     total = tl.zeros((BM, BN), tl.float32)
@@ -135,7 +135,7 @@ def collatz(x, steps, most, n, BLOCK: tl.constexpr):
 
 @triton.jit
 def gradients(x, weight, slopes, means, scales, out, parts, columns, BLOCK: tl.constexpr, GROUPS: tl.constexpr):
-    """Go back through a layer norm: `out` of x, and in `parts` a row of each group's sums for the weights."""
+    """Backward pass of a layer norm: `out` for x, and in `parts` a row of each group's sums for the weights."""
     row = tl.program_id(0)
     at = tl.arange(0, BLOCK)
     inside = at < columns

@@ -2,9 +2,9 @@
 
 The rules:
 
-1. Memory is kept once, by the hash of its bytes; what a launch left is kept as a hash alone.
-2. A word of eight bytes that is an address inside of a piece is one: where memory is placed elsewhere, it points there.
-   An argument of 64 bits, too.
+1. Memory is stored once, by the hash of its bytes; memory after a launch is stored as a hash only.
+2. A word of eight bytes, or a 64-bit argument, whose value is an address inside an allocation is a pointer: it is
+   relocated with the memory.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["Piece", "Snapshot", "addresses_in", "left_there", "memory", "moved",
 
 @dataclass(frozen=True, kw_only=True)
 class Piece:
-    """A piece of memory: its first address, what was in it, as a hash, and what a launch left there."""
+    """An allocation: its first address, and hashes of its content before and after a launch."""
 
     start: int
     size: int
@@ -38,7 +38,7 @@ class Piece:
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:
-    """A launch: whose it is, its text by hash, its sizes, arguments by type, and the memory of the device."""
+    """A launch: its origin, its PTX by hash, its sizes, arguments by type, and the memory of the device."""
 
     name: str
     text: str
@@ -51,7 +51,7 @@ class Snapshot:
 
 
 def memory(device: Any) -> dict[int, Array]:
-    """Return what lies on a simulated device, by address."""
+    """Return the memory of a simulated device, by address."""
     return {region.start: np.array(region.data) for region in device.space.regions}
 
 
@@ -61,7 +61,7 @@ def digest(x: Array | str) -> str:
 
 
 def addresses_in(words: Array, starts: Array, sizes: Array) -> tuple[Array, Array]:
-    """Return which words are addresses inside of pieces that lie in the order of their addresses, and of which."""
+    """Return which words are addresses inside allocations, sorted by address, and of which allocation."""
     piece = np.searchsorted(starts, words, side="right") - 1
     inside = (piece >= 0) & (words - starts[piece] < sizes[piece])
     places = np.flatnonzero(inside)
@@ -69,7 +69,7 @@ def addresses_in(words: Array, starts: Array, sizes: Array) -> tuple[Array, Arra
 
 
 def moved(data: Array, pieces: Sequence[Piece], to: Mapping[int, int]) -> Array:
-    """Return memory whose addresses (rule 2) point into the pieces where these lie now."""
+    """Return memory with its pointers (rule 2) relocated to the current addresses."""
     made = np.array(data)
     words = made[: made.size // 8 * 8].view(np.uint64)
     known = sorted(pieces, key=lambda piece: piece.start)
@@ -81,7 +81,7 @@ def moved(data: Array, pieces: Sequence[Piece], to: Mapping[int, int]) -> Array:
 
 
 def left_there(after: Mapping[int, Array]) -> list[str]:
-    """Return size and hash of each piece of memory, sorted, but for pieces that hold addresses."""
+    """Return size and hash of each allocation, sorted, except those that hold addresses."""
     starts = sorted(after)
     sizes = np.array([after[start].size for start in starts], np.uint64)
     found = []
@@ -93,7 +93,7 @@ def left_there(after: Mapping[int, Array]) -> list[str]:
 
 
 def write(path: Path, named: Iterable[tuple[str, Launched]]) -> None:
-    """Write launches that were watched with `memory`, under the names that they are given."""
+    """Write launches that were watched with `memory`, under given names."""
     texts: dict[str, str] = {}
     arrays: dict[str, Array] = {}
     found: list[Snapshot] = []

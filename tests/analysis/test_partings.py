@@ -1,4 +1,4 @@
-"""Where two targets part, and why: the first step in which they do not do the same."""
+"""Where and why two targets differ: the first step in which their computations differ."""
 
 from __future__ import annotations
 

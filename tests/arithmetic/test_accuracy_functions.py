@@ -1,4 +1,4 @@
-"""The errors of the approximate functions: what is written of them is what the law gives."""
+"""The errors of the approximate functions: the documented figures follow from the rules."""
 
 from __future__ import annotations
 

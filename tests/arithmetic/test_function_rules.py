@@ -1,4 +1,4 @@
-"""The rules around the tables of the special-function unit: what an H200 gave notices each that is another."""
+"""The rules around the tables of the special-function unit: an H200's results reveal every changed rule."""
 
 from __future__ import annotations
 

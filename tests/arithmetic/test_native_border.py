@@ -1,4 +1,4 @@
-"""The extension takes nothing on trust: whatever is wrong in a plan or an array is an error before anything runs."""
+"""The extension validates its arguments: any mistake in a plan or an array is an error before anything runs."""
 
 from __future__ import annotations
 

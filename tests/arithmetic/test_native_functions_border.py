@@ -1,4 +1,4 @@
-"""The extension takes no plan of a function and no array on trust: what is wrong is an error before anything runs."""
+"""The extension validates plans of functions and arrays: any mistake is an error before anything runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tool that solves tables from results: it finds ours from the law's own, and nothing from wrong ones."""
+"""The tool that solves tables from results: it finds our tables from our own results, and none from wrong results."""
 
 from __future__ import annotations
 

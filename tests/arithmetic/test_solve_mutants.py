@@ -1,4 +1,4 @@
-"""What an H200 gave at operands where every mistake in a table shows that shows anywhere; the tool that finds them."""
+"""An H200's results for operands that reveal every detectable mistake in a table; and the tool that finds them."""
 
 from __future__ import annotations
 

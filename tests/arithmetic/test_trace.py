@@ -1,4 +1,4 @@
-"""What the reference tells of its steps: their losses are the error, exactly, and no step tells what it did not do."""
+"""The reference's trace of its steps: their losses sum to the exact error, and steps report only what they did."""
 
 from __future__ import annotations
 

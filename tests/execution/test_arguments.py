@@ -1,4 +1,4 @@
-"""Arguments that are none: each is refused in words of its own, and never by NumPy or Python."""
+"""Invalid arguments: each has its own error, which never comes from NumPy or Python."""
 
 # mypy: disable-error-code="arg-type,list-item"
 # What is refused has types that are refused too.

@@ -1,4 +1,4 @@
-"""What cannot be executed, and that nothing but our own errors says so."""
+"""Operands that cannot be executed raise only the package's own errors."""
 
 from __future__ import annotations
 

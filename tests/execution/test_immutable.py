@@ -1,4 +1,4 @@
-"""What is computed once and handed out again cannot be written by whom it is handed to."""
+"""Cached results that callers share are read-only."""
 
 from __future__ import annotations
 

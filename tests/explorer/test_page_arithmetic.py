@@ -116,7 +116,7 @@ PAIRS = (
 )
 
 
-def test_targets_part_where_explain_says(browser: Any) -> None:
+def test_targets_differ_where_explain_says(browser: Any) -> None:
     rng = np.random.default_rng(1)
     reasons = set()
     with opened(browser) as page:

@@ -1,4 +1,4 @@
-"""Archives that promise other sizes than they have: refused from their headers, before memory is taken."""
+"""Archives whose headers state wrong sizes are refused before memory is allocated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tool that compares integers and collectives with a GPU, without one: it finds what differs, and keeps."""
+"""The tool that compares integers and collectives with a GPU, without one: it finds and stores differences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tool that compares approximate functions with a GPU, without one: what it compares them on, finds and refuses."""
+"""The tool that compares approximate functions with a GPU, without one: its operands, findings and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tool that compares with a GPU, without one: its kernels assemble, and it finds what differs."""
+"""The tool that compares with a GPU, without one: its kernels assemble, and it finds differences."""
 
 from __future__ import annotations
 

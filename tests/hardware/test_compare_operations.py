@@ -1,4 +1,4 @@
-"""The tool that compares operations with a GPU, without one: it compares all that it is asked for, finds and keeps."""
+"""The tool that compares operations with a GPU, without one: it compares what is requested and stores differences."""
 
 from __future__ import annotations
 

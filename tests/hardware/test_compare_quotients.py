@@ -1,4 +1,4 @@
-"""The tool that compares quotients and roots with a GPU, without one: it compares all of them, finds and keeps."""
+"""The tool that compares quotients and roots with a GPU, without one: it compares all and stores differences."""
 
 from __future__ import annotations
 

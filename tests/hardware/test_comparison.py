@@ -1,4 +1,4 @@
-"""What comparing with a GPU takes, without one: the runner on a stand-in, kernels, and products of libraries."""
+"""The parts of a comparison with a GPU, without one: the runner on a mock, kernels, and products of libraries."""
 
 from __future__ import annotations
 

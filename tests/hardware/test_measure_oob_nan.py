@@ -1,4 +1,4 @@
-"""The tool that finds the NaN of elements out of bounds, without a GPU."""
+"""The tool that finds the NaN of out-of-bounds elements, without a GPU."""
 
 from __future__ import annotations
 

@@ -129,7 +129,7 @@ def test_its_errors_follow_from_the_table(mnemonic: str, message: str) -> None:
     assert message in str(caught.value)
 
 
-def test_what_nobody_simulates_is_said() -> None:
+def test_unsupported_qualifiers_are_named() -> None:
     with pytest.raises(UnsupportedError, match=r"^mma\.toy\.ws\.foo: nobody measured it$"):
         TABLE.parse("mma.toy.ws.foo")
 

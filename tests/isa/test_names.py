@@ -1,4 +1,4 @@
-"""Names that are no targets and no mnemonics: what the messages say that they are."""
+"""Names that are neither targets nor mnemonics: the messages explain them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ptxas says of the instruction table."""
+"""The instruction table against ptxas."""
 
 from __future__ import annotations
 

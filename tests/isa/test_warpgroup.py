@@ -1,4 +1,4 @@
-"""Warpgroup instructions: what ptxas takes, parsing, errors, recipes and how they are known."""
+"""Warpgroup instructions: what ptxas accepts, parsing, errors, recipes and their evidence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Blocks `with t.where(p)` that something would leave early, where their source can be read."""
+"""Blocks `with t.where(p)` with statements that leave them early, if their source is available."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Blocks `with t.where(p)` that something leaves early, where there is no source: seen from the bytecode."""
+"""Blocks `with t.where(p)` with statements that leave them early, without source: detected in the bytecode."""
 
 from __future__ import annotations
 

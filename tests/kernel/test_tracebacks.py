@@ -1,4 +1,4 @@
-"""Where tracebacks of errors end: at the line of the kernel, for whoever made the mistake."""
+"""Tracebacks of errors end at the line of the kernel with the mistake."""
 
 from __future__ import annotations
 

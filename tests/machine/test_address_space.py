@@ -1,4 +1,4 @@
-"""The address space of a device: what is found where, and what a change costs."""
+"""The address space of a device: lookups of addresses, and the cost of changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a race says of the order that is missing: a meeting, or fences where threads meet through memory."""
+"""The advice in a race about the missing order: a barrier, or fences if threads communicate through memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Atomics: turns against a loop over the lanes, the order that CUDA leaves open, and who races with them."""
+"""Atomics: their order against a loop over the lanes, the order that CUDA leaves open, and races with them."""
 
 from __future__ import annotations
 

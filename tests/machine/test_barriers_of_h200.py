@@ -1,4 +1,4 @@
-"""What an H200 made of barriers and collectives with threads that have exited, or never were: the same kernels here."""
+"""Barriers and collectives with exited or nonexistent threads: the same kernels on an H200 and here."""
 
 from __future__ import annotations
 

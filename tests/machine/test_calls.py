@@ -1,4 +1,4 @@
-"""Calls: who returns where, what recursion keeps, functions through registers, limits."""
+"""Calls: return addresses, recursion, calls through registers, limits."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def test_ret_of_an_entry_and_exit_in_a_function() -> None:
     assert file.read("x").reshape(-1).tolist() == [1 if n < 9 else 2 for n in LANE]
 
 
-def test_lanes_meet_again_behind_a_call_that_some_made() -> None:
+def test_lanes_reconverge_after_a_call_by_some_of_them() -> None:
     _, costs = go("""
         setp.lt.u32 p, lane, 3
         @p call f
@@ -210,7 +210,7 @@ def test_a_frame_is_new_at_every_call() -> None:
         go(text.format("st.local.b32 frame+16, lane"), parameters={"f": ((), (), 16)})
 
 
-def test_arguments_that_nobody_wrote_may_be_handed_on() -> None:
+def test_unwritten_arguments_may_be_passed_on() -> None:
     go("call f, (0:8), ()\nexit\n.func f\nret", parameters={"": 8, "f": (((0, 8),), (), 8)})
 
 

@@ -1,4 +1,4 @@
-"""What else of a kernel is counted, and reports of it."""
+"""Other counts of kernels, and their reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where lanes part: tables of branches, guards, loops with exits, the end of the program."""
+"""Divergence: branch tables, guards, loops with exits, the end of the program."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def test_an_index_beyond_the_table() -> None:
     assert file.written("y").reshape(-1).tolist() == [n % 4 != 3 for n in LANE]
 
 
-def test_a_guard_that_nobody_passes_costs_nothing() -> None:
+def test_a_guard_that_no_lane_passes_costs_nothing() -> None:
     file, costs = go("setp.lt.u32 p, lane, 0\n@p add.u32 x, lane, 1\n@!p add.u32 x, lane, 2")
     assert file.read("x").reshape(-1).tolist() == (LANE + 2).tolist()
     assert [site.line for site in costs.instructions] == [1, 3]
 
 
-def test_lanes_leave_a_loop_from_its_middle_and_meet_behind_it() -> None:
+def test_lanes_leave_a_loop_from_its_middle_and_reconverge_after_it() -> None:
     file, costs = go("""
         mov.u32 x, 0
         loop:

@@ -1,4 +1,4 @@
-"""Forward progress: whoever can run does, whatever others wait for; what cannot end is found, or comes to a limit."""
+"""Forward progress: threads that can run do, whatever others wait for; endless spins are detected or reach a limit."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_naive_lock_between_the_lanes_of_a_warp(text: str, seed: int) -> None:
     assert total[0] == 2 * 48 * 47 // 2 and lock[0] == 0
 
 
-def test_who_comes_out_of_a_lock_meets_those_who_came_out_before() -> None:
+def test_threads_that_leave_a_lock_join_those_that_left_it_earlier() -> None:
     """After a lock all lanes of a warp go on together: the last line is executed once for each warp."""
     lock, total = np.zeros(1, np.uint32), np.zeros(1, np.uint32)
     _, costs = go(ACQUIRE_THEN_RUN + "mov.u32 x, 0\n" * 200, threads=64, arrays=(lock, total), policy=_RACES)
@@ -106,7 +106,7 @@ def test_blocks_that_wait_for_each_other(seed: int) -> None:
     assert flags.tolist() == [8, 7, 6, 5, 4, 3, 2, 1]
 
 
-def test_lanes_behind_a_long_loop_have_turns() -> None:
+def test_lanes_after_a_long_loop_make_progress() -> None:
     """One lane loops on plain arithmetic until another, further on, has set what it looks at now and then."""
     flag = np.zeros(1, np.uint32)
     go("""
@@ -180,7 +180,7 @@ def test_the_same_seed_gives_the_same(seed: int) -> None:
     assert sorted(np.ravel(runs[0]).tolist()) == sorted(set(np.ravel(runs[0]).tolist()))
 
 
-def test_a_lock_that_nobody_gives_back_is_a_deadlock() -> None:
+def test_a_lock_that_is_never_released_is_a_deadlock() -> None:
     """The holder waits at a barrier for those who look for the lock."""
     with pytest.raises(HazardError) as caught:
         go("""

@@ -1,4 +1,4 @@
-"""Registers that are parts of one fragment are that fragment as it is; any others are put together."""
+"""Registers that are parts of one fragment are used as that fragment without a copy; others are joined."""
 
 from __future__ import annotations
 

@@ -123,7 +123,7 @@ def test_no_arrays() -> None:
         run(lambda t: t("ld.global.b32", 16))
 
 
-def test_lines_beyond_those_that_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lines_beyond_the_distinguished_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where the clock of a batch stands still, no line is named wrongly."""
     for module in ("access_words", "happens_before"):
         monkeypatch.setattr(importlib.import_module(f"warpmma.machine.order.{module}"), "LAST_TIME", 3)

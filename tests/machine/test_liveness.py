@@ -1,4 +1,4 @@
-"""Registers that nobody reads any more are let go, and only these."""
+"""Dead registers are released, and only these."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def program(*steps: Any) -> Program:
     return Program(name="k", steps=steps, registers=("b32",) * 9, names=tuple("abcdefghi"))
 
 
-def test_behind_its_last_use() -> None:
+def test_after_its_last_use() -> None:
     found = dead_slots(program(add(2, 0, 1), add(3, 2, 0), add(4, 3, 3), Return(site=SITE)))
     assert found == {0: (1,), 1: (2, 0), 2: (3, 4)}
 
@@ -48,7 +48,7 @@ def test_either_way_counts() -> None:
     assert found == {1: (0, 2), 2: (1, 3)}
 
 
-def test_meetings_leave_it_to_what_follows() -> None:
+def test_converging_steps_leave_the_release_to_later_steps() -> None:
     shuffle = InstructionStep(
         site=SITE, row=row("shfl.sync.idx.b32"),
         operands=(Slot(0), Constant(1, "b32"), Constant(31, "b32"), Constant(0xFFFFFFFF, "b32")),
@@ -61,7 +61,7 @@ def test_meetings_leave_it_to_what_follows() -> None:
 
 
 @pytest.mark.parametrize("hazards", ["error", "off"])
-def test_lanes_that_stand_elsewhere_keep_theirs(hazards: Any) -> None:
+def test_lanes_elsewhere_keep_their_registers(hazards: Any) -> None:
     """Half of the lanes read %r3 last in one way, the others later in another."""
     text = """.version 8.0
     .target sm_80

@@ -1,4 +1,4 @@
-"""What the host says of memory: written, or not yet."""
+"""Memory that the host marks as written or unwritten."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Barriers by phases in shared memory: their states, the order they make, copies that arrive at them."""
+"""mbarriers: their states, the order that they establish, copies that arrive at them."""
 
 from __future__ import annotations
 
@@ -245,7 +245,7 @@ def test_warps_of_a_ring_wait_for_each_other_in_a_program() -> None:
     assert file.read("y")[0, 1].tolist() == [28 + 8 * lane for lane in range(32)]
 
 
-def test_phases_and_atomics_are_the_same_where_nobody_tracks() -> None:
+def test_phases_and_atomics_are_the_same_without_tracking() -> None:
     arrive = "cp.async.mbarrier.arrive.noinc.shared.b64"
     data = np.arange(64, dtype=np.uint32)
 

@@ -1,4 +1,4 @@
-"""Instructions that lanes of a warp execute together: who waits for whom, and what is a hazard."""
+"""Convergence: which lanes of a warp wait for which at an instruction, and what is a hazard."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_loop_that_lanes_leave_one_by_one_ends_at_a_vote() -> None:
     assert (file.read("y") == 1 << 6).all()
 
 
-def test_groups_of_one_warp_meet_apart() -> None:
+def test_groups_of_one_warp_converge_separately() -> None:
     """Halves of a warp go through different lines of one kind, each with a mask of its own, and both end."""
     file, _ = go("""
         setp.lt.u32 p, lane, 16

@@ -50,7 +50,7 @@ def test_who_waits_at_two_places_for_lanes_that_exit() -> None:
     assert file.read("y").reshape(-1).tolist() == [120 if n < 16 else 0 for n in LANE]
 
 
-def test_a_lane_that_is_in_deeper_calls_meets_another_place() -> None:
+def test_a_lane_in_deeper_calls_converges_with_another_place() -> None:
     file, _ = go(f"""
         add.u32 x, tid, 7
         setp.lt.u32 p, lane, 16

@@ -42,7 +42,7 @@ def test_what_nobody_wrote_is_unwritten_and_bytes_that_the_host_wrote_are_not() 
         run(device, x, y, 16)
 
 
-def test_memory_that_was_freed_is_nobodys() -> None:
+def test_freed_memory_belongs_to_no_allocation() -> None:
     device = wm.Device("sm_90")
     x, y = device.allocate(128), device.allocate(128)
     device.free(x)

@@ -1,4 +1,4 @@
-"""Copies that nobody waits for, outputs that nobody writes, barriers that some never come to: with their lines."""
+"""Copies without a wait, outputs that are never written, barriers that some threads never reach: with their lines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels that nearly have a hazard. What they compute is not looked at."""
+"""Kernels that almost have a hazard. Their results are not checked."""
 
 from __future__ import annotations
 

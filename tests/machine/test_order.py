@@ -1,4 +1,4 @@
-"""Order: what the clocks and grains find against a slow reference that remembers every access of every thread."""
+"""Order: vector clocks and granules against a slow reference that remembers every access of every thread."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Reference:
     Attributes
     ----------
     knows : dict
-        Of each thread, up to when each other thread's accesses lie before what it does now.
+        For each thread, the time up to which each other thread's accesses happen before what it does now.
     touched : dict
         By byte: thread, time, and whether it was a store.
     """
@@ -37,7 +37,7 @@ class Reference:
     touched: dict[int, list[tuple[Thread, int, bool]]] = field(default_factory=dict)
 
     def access(self, threads: dict[Thread, range], store: bool) -> bool:
-        """Touch bytes; tell whether any access of another thread lies in no order with it, and one of both stores."""
+        """Access bytes; return whether an access of another thread is unordered with it, and one of them stores."""
         self.time += 1
         bad = False
         for thread, where in threads.items():

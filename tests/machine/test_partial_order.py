@@ -1,4 +1,4 @@
-"""Threads of which some are ordered and others not: what barriers of some warps, lanes and blocks leave open."""
+"""Partial order: barriers of some warps, lanes and blocks leave other threads unordered."""
 
 from __future__ import annotations
 
@@ -190,7 +190,7 @@ def test_what_barriers_do_not_take() -> None:
         run(lambda t: t("bar.sync", 1, 1 << 70))
 
 
-def test_the_clock_stands_still_and_no_race_is_made_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_clock_stops_and_no_race_is_invented(monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("access_words", "happens_before"):
         monkeypatch.setattr(importlib.import_module(f"warpmma.machine.order.{module}"), "LAST_TIME", 3)
 

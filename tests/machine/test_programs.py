@@ -1,4 +1,4 @@
-"""Programs with branches: lanes part and meet, warps wait at different places, threads exit; hazards."""
+"""Programs with branches: divergence and reconvergence, warps at different barriers, exits; hazards."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from assembler import go
 from warpmma.machine import HazardError, HazardWarning
 
 
-def test_lanes_part_and_meet() -> None:
+def test_lanes_diverge_and_reconverge() -> None:
     """An if and its else; after it all lanes of a warp execute the next line together."""
     file, costs = go("""
         setp.lt.u32 p, lane, 5
@@ -87,7 +87,7 @@ def test_exited_threads_are_not_waited_for() -> None:
     assert written.tolist() == [n // 32 != 1 and n % 32 != 7 for n in range(96)] and costs.barriers == 1
 
 
-def test_who_waits_for_nobody_is_found() -> None:
+def test_a_wait_that_never_ends_is_found() -> None:
     with pytest.raises(
         HazardError, match=r"program.ptx:3: bar.sync: barrier: block 0, warp 1, lane 0 .*31 more"
     ) as caught:
@@ -172,7 +172,7 @@ def test_without_one_of_them_there_is_a_hazard(dropped: int) -> None:
         go("\n".join(lines), threads=128)
 
 
-def test_a_predicate_that_nobody_wrote() -> None:
+def test_an_unwritten_predicate() -> None:
     with pytest.raises(HazardError, match=r"program.ptx:3: bra: poison: .*, at program.ptx:2 \(setp.lt.u32\)"):
         go("""
             setp.lt.u32 q, lane, 9

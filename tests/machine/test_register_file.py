@@ -1,4 +1,4 @@
-"""A file of named registers, which knows what was written."""
+"""A file of named registers that tracks which were written."""
 
 from __future__ import annotations
 

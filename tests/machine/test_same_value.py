@@ -1,4 +1,4 @@
-"""The same value stored to one place by several: counted, and a hazard where that is asked for."""
+"""The same value stored to one address by several threads: counted, and a hazard on request."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Special registers: what a launch says is exact, what is invented goes on and is the same every time."""
+"""Special registers: those that the launch determines are exact; invented ones advance and are reproducible."""
 
 from __future__ import annotations
 

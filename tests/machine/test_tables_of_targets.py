@@ -1,4 +1,4 @@
-"""Another GPU's tables of the special-function unit: a row computes with those of the target that it runs on."""
+"""Another GPU's tables of the special-function unit: a row computes with the tables of its target."""
 
 from __future__ import annotations
 

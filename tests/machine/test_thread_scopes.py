@@ -1,4 +1,4 @@
-"""Scopes nest; a clock that was released is found where both scopes hold both threads, and nowhere else."""
+"""Scopes nest; a released clock is acquired only if both scopes include both threads."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Metadata that PTX leaves undefined, where that is only a warning."""
+"""Metadata that PTX leaves undefined, with that hazard as a warning."""
 
 from __future__ import annotations
 

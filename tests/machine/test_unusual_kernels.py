@@ -1,4 +1,4 @@
-"""Correct kernels of unusual habits, and classics: none has a hazard, and each computes what it must, bit for bit."""
+"""Correct kernels with unusual techniques, and classics: no hazards, and the right bits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mistakes as authors of kernels make them, each with what a guess must say."""
+"""Typical mistakes of kernel authors, each with the guess that must name it."""
 
 from . import in_fragments, in_products, in_swizzles, in_words, later
 from .operands import random_operands

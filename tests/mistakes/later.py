@@ -1,4 +1,4 @@
-"""Mistakes that were written when the table of mistakes was done, to see what it knows without being fitted to them."""
+"""Mistakes that were written after the table of mistakes was complete: it is not fitted to them."""
 
 from __future__ import annotations
 

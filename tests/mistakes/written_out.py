@@ -1,4 +1,4 @@
-"""How a kernel's author writes out what a warp does: loaders and stores by PTX's formulas, to make mistakes in.
+"""Hand-written loads and stores of a warp by PTX's formulas, as kernel authors write them, to make mistakes in.
 
 Nothing here knows of the table of mistakes that `warpmma.testing.guess` tries: every plant is a function that computes
 D as its kernel would, from matrices, with index arithmetic of its own or a kernel of its own. Comments say what the

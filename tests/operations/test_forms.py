@@ -1,4 +1,4 @@
-"""Forms: what a spelling stands for, which mnemonics it reads, and what a table refuses."""
+"""Forms: the mnemonics that a spelling enumerates and reads, and the errors of tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operations on arrays of any shape: every row gives what it does in lanes, with little memory, or a typed error."""
+"""Operations on arrays of any shape: every row gives the same as on lanes, with little memory, or a typed error."""
 
 from __future__ import annotations
 

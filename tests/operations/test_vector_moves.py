@@ -1,4 +1,4 @@
-"""`mov` of vectors: registers put together and taken apart."""
+"""`mov` of vectors: packing and unpacking registers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`wmma`: the rows that there are, fragments and chains of `mma`, against the machine code of ptxas."""
+"""`wmma`: its rows, fragments and chains of `mma`, against the machine code of ptxas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is checked is checked once: mnemonics are read and arrays taken in where they come, and nowhere below."""
+"""Every check runs once: public functions parse mnemonics and coerce arrays, and nothing below does so again."""
 
 from __future__ import annotations
 

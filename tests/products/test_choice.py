@@ -1,4 +1,4 @@
-"""What `matmul` says it would do: that is what it does, errors are the same, and nothing is computed."""
+"""`matmul`'s prediction of what it will do: it holds, with the same errors, and computes nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The instruction that a product takes where none is named."""
+"""The instruction that a product uses by default."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whole products into an array that is given."""
+"""Whole products into a given array."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What cannot be multiplied, and that nothing but our own errors says so."""
+"""Operands that cannot be multiplied raise only the package's own errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Launches are repeated from their snapshots, on what stands for a GPU: memory elsewhere, addresses in memory."""
+"""Launches are repeated from their snapshots, on a mock GPU: memory at other addresses, pointers in memory."""
 
 from __future__ import annotations
 

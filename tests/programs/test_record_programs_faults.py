@@ -1,4 +1,4 @@
-"""Faults that are planted in CUDA C++ are reported with its line; where they are mended, nothing is."""
+"""Faults planted in CUDA C++ are reported with their line; the corrected programs have no reports."""
 
 from __future__ import annotations
 

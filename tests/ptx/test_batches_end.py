@@ -1,4 +1,4 @@
-"""What a batch of blocks had is gone when it has ended: memory does not grow with their number.
+"""A batch of blocks releases its memory when it ends: memory does not grow with the number of batches.
 
 Steps that were prepared stay, one state for each shape of a batch, without a register of any thread.
 """

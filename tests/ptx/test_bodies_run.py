@@ -35,7 +35,7 @@ def test_a_table_of_branches() -> None:
     np.testing.assert_array_equal(run(body), LANES + np.array([10, 20, 30])[LANES % 3])
 
 
-def test_lanes_that_part_meet_where_their_ways_join() -> None:
+def test_diverged_lanes_reconverge_where_their_paths_join() -> None:
     body = """and.b32 %r3, %r1, 1; setp.eq.u32 %p1, %r3, 0; @%p1 bra EVEN;
     add.u32 %r4, %r1, 100; bra JOIN;
     EVEN: add.u32 %r4, %r1, 200;

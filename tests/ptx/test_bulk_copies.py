@@ -164,7 +164,7 @@ def test_operands_that_are_missing() -> None:
 
 
 @pytest.mark.parametrize("aligned", ["", ".aligned"])
-def test_a_cluster_of_one_block_meets(aligned: str) -> None:
+def test_a_cluster_of_one_block_synchronizes(aligned: str) -> None:
     x, y = words()
     arrive, wait = f"barrier.cluster.arrive.release{aligned};", f"barrier.cluster.wait.acquire{aligned};"
     reverse = "sub.u32 %r10, 63, %r2; mad.lo.u32 %r10, %r10, 4, %r3; ld.shared.u32 %r9, [%r10];"
@@ -192,7 +192,7 @@ def test_arrivals_and_waits_by_turns(body: str, match: str) -> None:
         launched(body, *words())
 
 
-def test_a_batch_ends_though_nobody_waited() -> None:
+def test_a_batch_ends_without_a_wait() -> None:
     """Neither are the bytes counted, nor is it a hazard: the block's memory ends with it."""
     x, y = words()
     launched(f"{ARRIVE} @%p1 {CTA} [%r3], [%d1], %r1, [%r5]; ld.global.u32 %r9, [%d5]; st.global.u32 [%d4], %r9;", x, y)

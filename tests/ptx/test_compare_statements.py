@@ -1,4 +1,4 @@
-"""Statements of which one token was changed: ptxas and we take the same ones, but for differences that are listed."""
+"""Statements with one changed token: ptxas and warpmma accept the same ones, except for documented differences."""
 
 from __future__ import annotations
 

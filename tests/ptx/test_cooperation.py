@@ -1,4 +1,4 @@
-"""Blocks of a grid meet by the memory that `cooperative_groups` finds in %envreg1 and %envreg2."""
+"""Blocks of a grid synchronize through the memory that `cooperative_groups` finds in %envreg1 and %envreg2."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def launched(blocks: int, **more: Any) -> list[int]:
 
 
 @pytest.mark.parametrize("blocks", [1, 3, 70])
-def test_all_blocks_meet_in_every_launch(blocks: int) -> None:
+def test_all_blocks_synchronize_in_every_launch(blocks: int) -> None:
     """70 blocks of 512 threads are more than those that are resident together by default."""
     for _ in range(2):
         assert launched(blocks) == list(range(blocks * 512))[::-1]
 
 
-def test_blocks_that_are_not_resident_are_waited_for_in_vain() -> None:
+def test_waiting_for_blocks_that_are_not_resident_is_a_deadlock() -> None:
     with pytest.raises(HazardError, match="deadlock"):
         launched(3, resident=2)
 

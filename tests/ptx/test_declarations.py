@@ -1,4 +1,4 @@
-"""Declarations that are taken, and declarations that are refused, as ptxas does."""
+"""Declarations that are accepted or refused, like ptxas."""
 
 from __future__ import annotations
 

@@ -162,6 +162,6 @@ def test_instances_of_templates() -> None:
         launched("_ZN1n5scaleI6__halfLi4EEEvPKT_", np.zeros(4, np.float32))
 
 
-def test_types_that_nobody_can_compare() -> None:
+def test_types_that_cannot_be_compared() -> None:
     assert not any(contradicts(x, y) for x, y in [("", "float32"), ("float32", ""), ("float32", "complex64")])
     assert not contradicts("int8", "int4") and contradicts("bool", "int32") and contradicts("float32", "bool")

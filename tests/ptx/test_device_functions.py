@@ -1,4 +1,4 @@
-"""What kernels call that has no body: printf, assert, malloc, free; and traps."""
+"""Functions without a body that kernels call: printf, assert, malloc, free; and traps."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def test_an_index_one_too_far_is_found_in_shared_and_in_global_memory() -> None:
             run(f"mov.u64 %rd1, {name}; mov.u32 %r1, 0; st.{space}.u32 [%rd1+8], %r1;", before=before)
 
 
-def test_a_function_that_nobody_provides() -> None:
+def test_a_function_that_is_not_provided() -> None:
     with pytest.raises(
         wm.PtxError, match=r"k\.ptx:13:1: call: nobody has no body in this module, and warpmma provides"
     ):

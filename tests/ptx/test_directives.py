@@ -1,4 +1,4 @@
-"""Directives of functions: those of clusters, those that are ignored on purpose, and what is none."""
+"""Directives of functions: those of clusters, those that are ignored on purpose, and unknown ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What somebody does wrong who has a .cu file, nvcc and no GPU: each message says what to do."""
+"""Typical first mistakes with a .cu file, nvcc and no GPU: each message says what to do."""
 
 from __future__ import annotations
 

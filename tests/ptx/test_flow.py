@@ -1,4 +1,4 @@
-"""Places of blocks: lanes that part meet where their ways join."""
+"""Order of basic blocks: diverged lanes reconverge where their paths join."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def test_places(graph: list[list[int]], order: list[int]) -> None:
     assert placed(graph) == (order, {})
 
 
-def test_what_leaves_a_loop_comes_behind_it() -> None:
+def test_exits_of_a_loop_come_after_it() -> None:
     # 1 is the head, 2 leaves for 5 (in the text before the loop's end), 4 leads back
     order, moved = placed([[1], [2], [5, 3], [4], [1, 6], [6], []])
     assert order.index(5) > order.index(4) and order[-1] == 6

@@ -101,7 +101,7 @@ def test_signature() -> None:
     assert str(Signature(module, "k")) == "k(.b8 s[8])"
 
 
-def test_a_null_pointer_is_told_as_one() -> None:
+def test_a_null_pointer_is_reported_as_one() -> None:
     text = """.version 7.0 .target sm_80 .address_size 64 .entry k(.param .u64 p) {
         .reg .b64 %p; .reg .b32 %r; ld.param.u64 %p, [p]; ld.global.b32 %r, [%p+8]; }"""
     with pytest.raises(wm.machine.HazardError, match="4 bytes next to address 0, where nothing lies: a null pointer"):

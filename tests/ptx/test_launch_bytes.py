@@ -145,7 +145,7 @@ AGAIN:
 )
 
 
-def test_all_blocks_of_a_givenlaunch_meet() -> None:
+def test_all_blocks_of_a_given_launch_synchronize() -> None:
     device, entry = wm.Device("sm_80"), load(COUNTER)["meet"]
     blocks = 40  # of 1,024 threads: 32 of them are resident together unless the launch is cooperative
     counter = device.zeros(1, np.uint32)

@@ -1,4 +1,4 @@
-"""Which `.sync` instructions of two places meet on an H200 (`python -m lab.measure.meetings`), and here."""
+"""Which `.sync` instructions at two places converge on an H200 (`python -m lab.measure.meetings`), and here."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def _launch(name: str, **options: Any) -> tuple[wm.machine.Launch, list[list[int
     return report, y.T.tolist()
 
 
-def test_every_kernel_is_recorded_and_either_meets_or_hangs() -> None:
+def test_every_kernel_is_recorded_and_either_converges_or_hangs() -> None:
     assert sorted(FOUND) == sorted(kernels()) == sorted(MEET + APART)
     assert len(MEET) == 18 and len(APART) == 10
 
 
 @pytest.mark.parametrize("name", MEET)
 @pytest.mark.parametrize("seed", [0, 1, 2])
-def test_lanes_that_meet_give_the_bits_of_an_h200(name: str, seed: int) -> None:
+def test_lanes_that_converge_give_the_bits_of_an_h200(name: str, seed: int) -> None:
     hazards: Any = {"divergent": "warn"} if name == "masks_at_one_place" else "error"
     if name == "masks_at_one_place":
         with pytest.warns(wm.machine.HazardWarning, match="another mask|undefined"):

@@ -1,4 +1,4 @@
-"""Whose data stay where lanes of a warp store to one address: an H200 (`lab.measure.same_address`), and here."""
+"""Which lane's data remain if lanes of a warp store to one address: an H200 (`lab.measure.same_address`), and here."""
 
 from __future__ import annotations
 

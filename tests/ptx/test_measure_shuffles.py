@@ -1,4 +1,4 @@
-"""What an H200 gave for shuffles that PTX leaves open (`python -m lab.measure.shuffles`)."""
+"""An H200's results for shuffles that PTX leaves undefined (`python -m lab.measure.shuffles`)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FOUND = json.loads((Path(__file__).parents[1] / "data/h200_shuffles.json").read_
 
 
 @pytest.mark.parametrize("name", kernels())
-def test_lanes_that_nobody_promises_anything(name: str) -> None:
+def test_lanes_with_undefined_results(name: str) -> None:
     module, y = wm.ptx.load(kernels()[name]), np.full((32, 2), 0xFFFF, np.uint32)
     module[name].launch(wm.Device("sm_90"), 1, 32, [y], hazards="off")
     value, predicate = FOUND[name]["value"], FOUND[name]["predicate"]

@@ -110,7 +110,7 @@ ret;
 """
 
 
-def test_a_device_that_nobody_has_is_gone_while_its_module_lives() -> None:
+def test_an_unreferenced_device_is_freed_while_its_module_lives() -> None:
     module = ptx.load(KEPT)
     device = wm.Device("sm_80")
     module["read"].launch(device, 1, 1, [device.zeros(1, np.uint32)])

@@ -52,7 +52,7 @@ def test_a_module_is_a_mapping_of_entries(tmp_path: Path) -> None:
     assert wm.ptx.load is ptx.load
 
 
-def test_an_entry_that_is_none() -> None:
+def test_an_unknown_entry() -> None:
     with pytest.raises(
         OperandError, match=r"<ptx> has no entry 'ad'; did you mean 'add'.* it has add, idle, exact"
     ) as error:
@@ -171,7 +171,7 @@ def test_progress_tells_of_blocks() -> None:
     assert seen == [(4, 10), (8, 10), (10, 10)]
 
 
-def test_byte_ids_of_scales_may_stand_in_registers() -> None:
+def test_byte_ids_of_scales_may_be_in_registers() -> None:
     mma = (
         "mma.sync.aligned.m16n8k64.row.col.kind::mxf4nvf4.block_scale.scale_vec::4X.f32.e2m1.e2m1.f32.ue4m3 "
         "{{%f1, %f2, %f3, %f4}}, {{%r1, %r2, %r3, %r4}}, {{%r5, %r6}}, {{%f5, %f5, %f5, %f5}}, %r7, {0}, %r8, {1};"

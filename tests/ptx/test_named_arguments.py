@@ -129,7 +129,7 @@ EXTERN = ".extern .shared .align 16 .b8 buffer[];\n"
         ("buffer", 8, ", buffer[2] of 4 bytes (and "),
     ],
 )
-def test_addresses_in_shared_memory_are_told_by_variable(symbol: str, offset: int, says: str) -> None:
+def test_addresses_in_shared_memory_are_reported_by_variable(symbol: str, offset: int, says: str) -> None:
     text = HEAD + EXTERN * (symbol == "buffer") + SHARED.replace("SYMBOL", symbol).replace("OFFSET", str(offset))
     with pytest.raises(HazardError) as error:
         load(text)["tile"].launch(wm.Device("sm_80"), 1, 32, [None], shared=128 * (symbol == "buffer"))

@@ -1,4 +1,4 @@
-"""Arrays as kernels of Numba take them."""
+"""Arrays in the layout of Numba kernels' arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Texts of older compilers, which ptxas 13.0 takes for sm_90: votes without `.sync`, sm_1x, prototypes, vectors."""
+"""PTX of older compilers that ptxas 13.0 accepts for sm_90: votes without `.sync`, sm_1x, prototypes, vectors."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_f64_that_is_mapped_to_f32_is_an_error() -> None:
         run(body, ".version 1.4\n.target sm_10, map_f64_to_f32")
 
 
-def test_textures_that_nobody_reads() -> None:
+def test_textures_that_are_not_read() -> None:
     head = ".version {}\n.target sm_13"
     assert set(run("mov.u32 %r2, 7;", head.format("1.4"), ".tex .u64 image;").tolist()) == {7}
     with pytest.raises(PtxError, match=r"\.tex ended with PTX 1\.4"):

@@ -1,4 +1,4 @@
-"""What nobody wrote travels through registers of a program, and is a hazard where it decides something."""
+"""Uninitialized values propagate through the registers of a program, and are a hazard where they matter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""C's formats."""
+"""printf: the formats of C."""
 
 from __future__ import annotations
 

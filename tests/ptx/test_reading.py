@@ -1,4 +1,4 @@
-"""What a PTX text says, as records."""
+"""Parsing of PTX into records."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def test_scopes_declare_names_again() -> None:
     assert types == ["b64", "b32", "pred", "pred", "b32"]
 
 
-def test_labels_that_scopes_name_again_are_told_apart() -> None:
+def test_labels_that_scopes_redefine_are_distinguished() -> None:
     block = "{ WAIT: @%p bra DONE; bra.uni WAIT; DONE: }"
     found = body(f"DONE: {block} {block} bra DONE;").body
     names = [one.name if isinstance(one, Label) else one.operands[0].name for one in found]  # type: ignore[union-attr]
@@ -262,6 +262,6 @@ def test_comments_and_line_markers_are_blank() -> None:
     assert found.body == (Statement("ret", (), position=Position(9, 1)),)
 
 
-def test_a_label_has_the_pragmas_behind_it() -> None:
+def test_a_label_has_the_pragmas_after_it() -> None:
     found = body('.pragma "one"; L: .pragma "nounroll"; ret;').body
     assert found[0] == Label("L", Position(7, 16), ("nounroll",))

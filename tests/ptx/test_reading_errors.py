@@ -1,4 +1,4 @@
-"""What no PTX text says ends in `PtxError`, with its line and column."""
+"""Invalid PTX ends in `PtxError` with line and column."""
 
 from __future__ import annotations
 

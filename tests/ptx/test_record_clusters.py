@@ -1,4 +1,4 @@
-"""What an H200 gave for clusters that kernels declare (`python -m lab.record.clusters`)."""
+"""An H200's results for clusters that kernels declare (`python -m lab.record.clusters`)."""
 
 from __future__ import annotations
 

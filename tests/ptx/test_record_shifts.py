@@ -1,4 +1,4 @@
-"""What an H200 gave for shifts by amounts that are out of range (`python -m lab.record.shifts`)."""
+"""An H200's results for shifts by amounts that are out of range (`python -m lab.record.shifts`)."""
 
 from __future__ import annotations
 

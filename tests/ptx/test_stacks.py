@@ -1,4 +1,4 @@
-"""Memory that functions take from a thread's stack as they run: `alloca`, `stacksave`, `stackrestore`."""
+"""Memory that functions allocate on a thread's stack: `alloca`, `stacksave`, `stackrestore`."""
 
 from __future__ import annotations
 

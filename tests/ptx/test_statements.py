@@ -1,4 +1,4 @@
-"""Statements that are taken, and statements that are refused, as ptxas does."""
+"""Statements that are accepted or refused, like ptxas."""
 
 from __future__ import annotations
 

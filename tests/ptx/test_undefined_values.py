@@ -1,4 +1,4 @@
-"""What nobody wrote, and compilers let lanes compute with all the same: clean where it decides nothing."""
+"""Uninitialized values that compilers let lanes compute with: no hazard if they do not matter."""
 
 from __future__ import annotations
 

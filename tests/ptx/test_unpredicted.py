@@ -1,4 +1,4 @@
-"""Sums of which it is not known what ptxas does: the places at which that changes a bit, and in which lanes."""
+"""Sums whose fusion by ptxas is unpredictable: the statements where that changes a bit, and the lanes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What eyes see of colours: those without one kind of cones too, and how far two colours are apart.
+"""Perceived colours, also without one kind of cones, and the distance of two colours.
 
 The matrices are of Machado, Oliveira and Fernandes (IEEE TVCG 15(6), 2009), severity 1, for linear RGB; distances are
 CIE 1976's, in L*a*b* under D65.

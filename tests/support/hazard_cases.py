@@ -1,4 +1,4 @@
-"""Kernels with a hazard, whose lines are marked: `# here` where it is met, `# there` the other party's."""
+"""Kernels with a hazard, whose lines are marked: `# here` where it is reported, `# there` the other access."""
 
 from __future__ import annotations
 

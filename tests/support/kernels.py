@@ -1,4 +1,4 @@
-"""What tests of kernels launch with."""
+"""Helpers to launch kernels in tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels with an instruction left out."""
+"""Kernels with an instruction removed."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What the tests compare the package with that is no part of it, and where that is found.
+"""Independent software that the tests compare the package with, and where it is found.
 
-A test that needs one of these is skipped, and says why, where it is absent; with `pytest --all-oracles` that is an
-error before anything runs.
+A test that needs missing software is skipped with a reason; with `pytest --all-oracles` that is an error before
+anything runs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Statements of PTX that ptxas takes for sm_90, and statements that it refuses: one kernel has registers for all."""
+"""Statements of PTX that ptxas accepts for sm_90, and statements that it refuses: one kernel has registers for all."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Programs one thread after another, slowly: the reference for how lanes part, meet, call and return.
+"""Programs run slowly, one thread after another: the reference for divergence, reconvergence, calls and returns.
 
-Registers are Python integers, and every thread runs alone from the first place to its end: nothing here knows of warps.
+Registers are Python integers, and every thread runs alone from the first step to its end: there are no warps here.
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ def test_no_terminal_no_bar(monkeypatch: Patch) -> None:
 
 
 @pytest.mark.parametrize("none", [None, False])
-def test_nobody_watches(monkeypatch: Patch, none: bool | None) -> None:
+def test_without_progress(monkeypatch: Patch, none: bool | None) -> None:
     plain = plain_terminal(monkeypatch)
     wm.matmul(ROWS, ROWS.T, target="sm_90", progress=none)
     assert plain.getvalue() == ""

@@ -1,4 +1,4 @@
-"""The examples with Triton: the tests that one of them is, and where an A100 and an H100 part."""
+"""The examples with Triton: one of them is a set of tests; and where an A100 and an H100 differ."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kernels with floats of 8 bits: what they are compiled for, their bits, and what the report says of an H100's."""
+"""Kernels with 8-bit floats: their target, their bits, and what the report says about an H100."""
 
 # mypy: disable-error-code="untyped-decorator, no-untyped-def, no-untyped-call, name-defined"
 

@@ -1,4 +1,4 @@
-"""What cannot be run is one line that says what to do."""
+"""Kernels that cannot run: the error is one line that says what to do."""
 
 # mypy: disable-error-code="untyped-decorator, no-untyped-def, no-untyped-call, name-defined"
 

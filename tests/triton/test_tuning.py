@@ -1,4 +1,4 @@
-"""Autotuned kernels, heuristics, hooks, and what stands for time."""
+"""Autotuned kernels, heuristics, hooks, and the substitute for time."""
 
 # mypy: disable-error-code="untyped-decorator, no-untyped-def, no-untyped-call, name-defined"
 

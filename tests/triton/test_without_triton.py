@@ -1,4 +1,4 @@
-"""What holds where Triton is not installed."""
+"""Behaviour without Triton."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """What exists: targets and GPUs, how PTX spells instructions, and the instructions that hold fragments.
 
-`grammar` has the base of every instruction's record (`PtxInstruction`), the words and the forms of mnemonics; `tables`
-the rows and records of `mma`, `wgmma`, `wmma` and of `ldmatrix` and its like; `names` what people write for them.
+`grammar` has the base class of instruction records (`PtxInstruction`) and the words and forms of mnemonics. `tables`
+has the rows and records of `mma`, `wgmma`, `wmma`, `ldmatrix` and the like. `names` has the names that people write for
+them.
 """
 
 from .._lazy import renamed

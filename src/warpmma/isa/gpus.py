@@ -1,11 +1,11 @@
-"""Names of GPUs, and the targets that they are: what a message about an unknown target says.
+"""Names of GPUs and their targets, for messages about unknown targets.
 
-No function takes these names: a GPU's name does not say whether code was built for sm_90 or for sm_90a, and these have
-other instructions.
+No function accepts these names: a GPU's name does not say whether code was built for sm_90 or for sm_90a, which have
+different instructions.
 
 Sources: NVIDIA's lists of compute capabilities, developer.nvidia.com/cuda-gpus and cuda-legacy-gpus, November 2026.
-Not in them, but of the same chips as GPUs that are: H20, H800, A800, L20, the GTX 16 series, Titan RTX and the names
-of whole modules (Thor, Orin, Xavier). That sm_101 became sm_110: PTX ISA 9.0, release notes.
+H20, H800, A800, L20, the GTX 16 series, Titan RTX and the names of whole modules (Thor, Orin, Xavier) are not listed
+there, but have the same chips as GPUs that are. That sm_101 became sm_110: PTX ISA 9.0, release notes.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from .targets import TARGETS
 
 @dataclass(frozen=True, kw_only=True)
 class Gpus(Shown):
-    """The GPUs that are one target.
+    """The GPUs of one target.
 
     Attributes
     ----------
     target : str
-        Without suffix. One that is not simulated, for it has no `mma`, is here too.
+        Without suffix. Targets that have no `mma`, and so are not simulated, are listed too.
     names : tuple of str
-        As NVIDIA writes them, less what does not tell targets apart (NVIDIA, GeForce, Tesla, memory, form). The first
-        is the one that people know.
+        As NVIDIA writes them, without what does not distinguish targets (NVIDIA, GeForce, Tesla, memory, form factor).
+        The best known comes first.
     suffixed : str
-        What the target with a suffix has besides.
+        What the target has with a suffix only.
     older : str
-        Generation of one that has no `mma`; of any other its target says it.
+        Generation of a target that has no `mma`; otherwise `TARGETS` has it.
     """
 
     target: str
@@ -113,12 +113,12 @@ GPUS: tuple[Gpus, ...] = (
     ),
     Gpus(target="sm_121", names=("GB10", "DGX Spark"), suffixed=_scales(121)),
 )  # fmt: skip
-"""Every target that a GPU is, oldest first."""
+"""The GPUs of every target, oldest first."""
 
 _RENAMED = {"101": "110"}
 _OLDEST = 70
 _NUMBER = re.compile(r"(?:sm|compute|cc|cuda|arch|compute capability)?[ _:-]*(\d{2,3}|\d{1,2}\.\d)([af]?)")
-_LONGEST = 80  # of what is looked at, and quoted whole
+_LONGEST = 80  # characters of a name that are searched, and quoted in full
 _NEAR = 0.7
 _FEW = 4  # names that a message lists
 
@@ -148,7 +148,7 @@ def _explained(target: str, known: Collection[str]) -> str:
     if meaning := _named(target) or _too_old(target):
         return f"; {meaning}."
 
-    # Among equals one with the first digit that was written.
+    # Among equally near targets, prefer one with the same first digit.
     alike = sorted(known, key=lambda name: not target.lower().startswith(name[:4]))
     near = nearest(target.lower(), alike, _NEAR)
     return f"; did you mean {near!r}?" if near else "."
@@ -164,7 +164,7 @@ def _capability(target: object) -> str:
 
 
 def _spelled(target: str, known: Collection[str]) -> str | None:
-    """Return the known target that another spelling, such as 9.0 or compute_90, is one of."""
+    """Return the known target that another spelling, such as 9.0 or compute_90, stands for."""
     match = _NUMBER.fullmatch(target.strip().lower())
     if match is None:
         return None
@@ -174,7 +174,7 @@ def _spelled(target: str, known: Collection[str]) -> str | None:
 
 
 def _words(text: str) -> tuple[str, ...]:
-    """Words in small letters, a series and its number apart: RTX4090 is rtx 4090."""
+    """Split a name into lower-case words, a series from its number: RTX4090 is rtx 4090."""
     return tuple(re.findall(r"[a-z0-9]+", re.sub(r"(rtx|gtx)(?=[a0-9])", r"\1 ", text.lower())))
 
 
@@ -217,13 +217,13 @@ def _too_old(target: str) -> str | None:
 
 
 def check_known(target: str) -> None:
-    """Raise `TargetError` unless the target exists; it says which target a GPU's name, or another spelling, is."""
+    """Raise `TargetError` unless the target exists; the message explains names of GPUs and other spellings."""
     if not isinstance(target, str) or target not in TARGETS:
         raise TargetError(unknown(target, TARGETS))
 
 
 def since(first: str) -> tuple[str, ...]:
-    """List the targets that have what appeared with a target; "f" and "a" at its end ask for such feature sets.
+    """List the targets that have what was introduced with a target; a final "f" or "a" requires that feature set.
 
     An unknown target is a `TargetError`.
 

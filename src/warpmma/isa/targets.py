@@ -1,8 +1,8 @@
-"""A record per target: which generation it belongs to, and how large blocks, grids and shared memory may be.
+"""Targets: the generation of each, and its limits of blocks, grids and shared memory.
 
 Sources: the CUDA Programming Guide 13, 5.1 "Compute Capabilities", tables 30 and 31, which begin at 7.5; for 7.0 and
-7.2 the same table in the CUDA C++ Programming Guide 11, "Technical Specifications per Compute Capability"; for 8.8,
-which neither has, the architecture traits of CCCL 3 (`cuda/__device/arch_traits.h`), which give it those of 8.6.
+7.2, the same table in the CUDA C++ Programming Guide 11, "Technical Specifications per Compute Capability"; for 8.8,
+which is in neither, the architecture traits of CCCL 3 (`cuda/__device/arch_traits.h`), equal to those of 8.6.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ class Target(Shown):
     generation : str
         Targets of one generation share their arithmetic.
     shared_per_block : int
-        Most bytes of shared memory of a block: dynamic, and asked for with cudaFuncSetAttribute.
+        Maximum bytes of shared memory per block, if dynamic and requested with cudaFuncSetAttribute.
     shared_per_sm : int
-        Most bytes of shared memory of all blocks on a multiprocessor; from sm_80 on each takes 1 KiB more than it has.
+        Maximum bytes of shared memory per multiprocessor; from sm_80 on, each block takes 1 KiB more than it requests.
     threads_per_sm : int
-        Most threads on a multiprocessor.
+        Maximum number of threads per multiprocessor.
     source : str
-        Where the limits are from.
+        Source of the limits.
     static_shared : int
-        Most bytes of shared memory of a block that does not ask.
+        Maximum bytes of shared memory per block without that request.
     threads_per_block : int
     block, grid : (int, int, int)
-        Most threads of a block, and blocks of a grid, along x, y and z.
+        Maximum number of threads of a block, and of blocks of a grid, along x, y and z.
     registers_per_thread, registers_per_block : int
         Of 32 bits.
 
@@ -71,12 +71,12 @@ class Target(Shown):
 
     @property
     def features(self) -> str:
-        """Which features it has beyond those of all later targets: "" for none, "f" its family's, "a" its own too."""
+        """The features that later targets need not have: "" for none, "f" of its family, "a" also its own."""
         return self.name[-1] if self.name[-1] in "af" else ""
 
     @property
     def capability(self) -> tuple[int, int]:
-        """Its compute capability: (10, 3) of sm_103a. Targets with one first number are a family."""
+        """Its compute capability: (10, 3) of sm_103a. Targets with the same major number are a family."""
         major, minor = divmod(self.number, 10)
         return major, minor
 
@@ -86,7 +86,7 @@ _OLDER = "CUDA C++ Programming Guide 11, Technical Specifications per Compute Ca
 _TRAITS = "CCCL 3, cuda/__device/arch_traits.h: the limits of 8.6"
 _PLAIN, _OWN, _FAMILY = ("",), ("", "a"), ("", "f", "a")
 
-# Number and suffixes; generation; KiB of shared memory of a block and of a multiprocessor, threads of one; source.
+# Number and suffixes; generation; KiB of shared memory per block and per multiprocessor; threads per SM; source.
 _ROWS: tuple[tuple[int, tuple[str, ...], str, int, int, int, str], ...] = (
     (70, _PLAIN, "Volta", 96, 96, 2048, _OLDER),
     (72, _PLAIN, "Volta", 96, 96, 2048, _OLDER),

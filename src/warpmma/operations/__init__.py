@@ -1,4 +1,4 @@
-"""Every instruction but `mma` and `wgmma` as a row: form, operands, what it computes, targets. No state."""
+"""Every instruction except `mma` and `wgmma` as a row: form, operands, computation, targets. No state."""
 
 from .._lazy import renamed
 from .arithmetic import divided_factors, packing, shl, shr, unpacking

@@ -1,4 +1,4 @@
-"""Rows of instructions that move data between memory and registers, and of barriers and exits."""
+"""Rows of loads, stores, copies, barriers and exits."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ class Access(InstructionRow):
     ----------
     direction : {"load", "store"}
     space : {"generic", "global", "shared", "local", "const", "param"}
-        Addresses are b64 registers of "generic" and "global"; of the others, whose addresses are small, b32 or b64.
+        Addresses in "generic" and "global" are b64 registers; in the other spaces, which are small, b32 or b64.
     count : int
-        Elements: 1, or 2, 4, 8 of `.v2`, `.v4`, `.v8`.
+        Elements: 1, or 2, 4, 8 for `.v2`, `.v4`, `.v8`.
     type : str
         PTX type of an element: "b32", "s8", "f64"; "b128" is two b64 registers, low first.
     order : {"weak", "relaxed", "acquire", "release"}
         `.volatile` and `.mmio` are relaxed.
     scope : {"cta", "cluster", "gpu", "sys"}
-        Of what is not weak.
+        Scope of an access that is not weak.
     nc : bool
-        Whether it reads through the non-coherent cache: what the kernel itself writes may not be seen.
+        Whether it reads through the non-coherent cache, which may not see the kernel's own writes.
     hint : bool
         Whether a cache policy, a b64 register that changes no bit, is the last operand.
     into : RegisterType or None
-        Class of the registers that a load fills where PTX lets them be wider than the element, which is extended.
+        Class of the registers that a load fills, if wider than the element, which is then extended.
     """
 
     direction: Direction
@@ -55,32 +55,32 @@ class Access(InstructionRow):
 
     @cached_property
     def signed(self) -> bool:
-        """Whether an element that is shorter than its register is extended by its sign."""
+        """Whether an element narrower than its register is sign-extended."""
         return self.type[0] == "s"
 
     @cached_property
     def size(self) -> int:
-        """Bytes of a lane; its address is a multiple of that."""
+        """Bytes per lane; its address is a multiple of that."""
         return self.count * self.bits // 8
 
     @cached_property
     def kind(self) -> RegisterType:
-        """Class of the registers that hold an element: b16 of 8 bits too, b64 of 128."""
+        """Class of the registers that hold an element: b16 also for 8 bits, b64 also for 128."""
         return self.into or ("b64" if self.bits == 128 else register_type(self.type))
 
     @cached_property
     def registers(self) -> int:
-        """Registers of a lane: one for each element, two for 128 bits."""
+        """Registers per lane: one for each element, two for 128 bits."""
         return 2 if self.bits == 128 else self.count
 
     @cached_property
     def word(self) -> np.dtype[Any]:
-        """NumPy type of a register's share of the bytes in memory: 64 bits at most."""
+        """NumPy type of a register's part of the bytes in memory: at most 64 bits."""
         return np.dtype(f"{'i' if self.signed else 'u'}{min(self.bits, 64) // 8}")
 
     @cached_property
     def observes(self) -> bool:
-        """Whether it may read what other threads write meanwhile: threads that spin on it let others run."""
+        """Whether it may observe concurrent writes: threads that spin on it let others run."""
         return self.direction == "load" and self.order != "weak"
 
     @cached_property
@@ -103,8 +103,8 @@ class Copy(InstructionRow):
     Attributes
     ----------
     sizes : tuple of int
-        Bytes that it may copy; its addresses are multiples of their number. Fewer may come from the source, and zeros
-        then fill the rest.
+        Numbers of bytes that it may copy; addresses are multiples of that number. It may read fewer bytes from the
+        source; zeros then fill the rest.
     hint : bool
         Whether a cache policy is the last operand.
     """
@@ -122,13 +122,13 @@ class Copy(InstructionRow):
 
 @dataclass(frozen=True, kw_only=True)
 class CopyGroup(InstructionRow):
-    """What a thread does with its `cp.async` or `cp.async.bulk`: close a group of them, or wait.
+    """A commit of a group of a thread's `cp.async` or `cp.async.bulk`, or a wait for groups.
 
     Attributes
     ----------
     action : {"commit", "wait_group", "wait_all"}
     bulk, read : bool
-        Whether it is of `cp.async.bulk`, and waits only until these have read.
+        Whether it applies to `cp.async.bulk`; whether it waits only until their sources have been read.
     """
 
     action: Literal["commit", "wait_group", "wait_all"]
@@ -137,7 +137,7 @@ class CopyGroup(InstructionRow):
 
     @cached_property
     def signature(self) -> Signature:
-        """Its operands: `n` is how many groups may go on."""
+        """Its operands: `n` is how many groups may remain pending."""
         return (value("n", "imm", values=range(1 << 32)),) if self.action == "wait_group" else ()
 
 
@@ -148,14 +148,15 @@ class Barrier(InstructionRow):
     Attributes
     ----------
     action : {"sync", "arrive", "red", "warp", "wait"}
-        Arrive and wait; arrive without waiting; arrive, wait and reduce all threads' predicates; "warp": wait for the
-        lanes of a membermask; "wait": wait, without arriving, at the cluster's barrier.
+        "sync": arrive and wait; "arrive": arrive without waiting; "red": arrive, wait and reduce all threads'
+        predicates; "warp": wait for the lanes of a membermask; "wait": wait, without arriving, at the cluster's
+        barrier.
     cluster : bool
         Whether it is the barrier of the cluster.
     aligned : bool
         Whether all lanes of a warp arrive together.
     reduction : {"popc", "and", "or"} or None
-        Of "red": how many predicates are true, whether all are, whether one is.
+        For "red": how many predicates are true, whether all are, whether any is.
     """
 
     action: Literal["sync", "arrive", "red", "warp", "wait"]
@@ -170,7 +171,7 @@ class Barrier(InstructionRow):
 
     @cached_property
     def signature(self) -> Signature:
-        """Its operands: `a` is the number of the barrier, `b` that of the threads, `p` a predicate."""
+        """Its operands: `a` is the number of the barrier, `b` the number of threads, `p` a predicate."""
         if self.cluster:
             return ()
         if self.action == "warp":

@@ -1,4 +1,4 @@
-"""What the rows of arithmetic and of conversions share: types, elements of registers, clamps."""
+"""What arithmetic and conversions share: types, elements of registers, clamps."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class RegisterOf:
 
     name: str  # PTX's name
     fmt: FloatFormat | IntegerFormat  # of each element
-    count: int = 1  # element 0 sits in the low bits
+    count: int = 1  # element 0 is in the low bits
     slot: int  # bits from one element to the next
 
     @property
     def register(self) -> RegisterType:
-        """The register that holds it. What is narrower than 16 bits sits in the low bits of a 16-bit one."""
+        """The register that holds it. Types narrower than 16 bits occupy the low bits of a 16-bit register."""
         return cast(RegisterType, f"b{max(16, self.count * self.slot)}")
 
     def split(self, word: Array) -> list[Array]:
@@ -38,7 +38,7 @@ class RegisterOf:
         return [((word >> word.dtype.type(i * self.slot)) & mask).astype(dtype) for i in range(self.count)]
 
     def join(self, codes: Sequence[Array]) -> Array:
-        """Put the codes of elements into a register; a single integer is extended by its sign."""
+        """Pack the codes of elements into a register; a single integer is sign-extended."""
         dtype = np.dtype(f"uint{self.register[1:]}")
         if isinstance(self.fmt, IntegerFormat) and self.count == 1 and self.fmt.bits < 16:
             return self.fmt.decode(codes[0]).astype(dtype)
@@ -73,9 +73,9 @@ def _stands_for(letter: str, type_: str) -> str:
 
 
 def operands(text: str, words: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
-    """Return what a row says of operands that are given as types, inputs before the arrow and outputs after it.
+    """Return a row's operand fields from their types, inputs before the arrow and outputs after it.
 
-    T stands for the last word of the mnemonic, W for that type at twice its bits.
+    T stands for the last word of the mnemonic, W for that type with twice the bits.
 
     Examples
     --------
@@ -114,13 +114,13 @@ def magnitude(fmt: FloatFormat, codes: Array) -> Array:
 
 
 def is_nan(fmt: FloatFormat, codes: Array) -> Array:
-    """Where codes of an IEEE format are NaN."""
+    """Return which codes of an IEEE format are NaN."""
     result: Array = magnitude(fmt, codes) > fmt.code_dtype.type(cast(int, fmt.inf_code))
     return result
 
 
 def quieted(fmt: FloatFormat, codes: Array) -> Array:
-    """Set the first bit of the fraction: a NaN becomes quiet and keeps its sign and the rest of its payload."""
+    """Set the top bit of the fraction: a NaN becomes quiet and keeps its sign and the rest of its payload."""
     result: Array = codes | fmt.code_dtype.type(1 << (fmt.fraction_bits - 1))
     return result
 
@@ -131,7 +131,7 @@ def float_code(type_: str, x: float, who: str) -> int:
     Raises
     ------
     OperandError
-        It is beyond their range, or no value of another type.
+        It is out of their range, or not a value of another type.
 
     Examples
     --------
@@ -153,18 +153,18 @@ def float_code(type_: str, x: float, who: str) -> int:
 
 
 def flushed(fmt: FloatFormat, codes: Array) -> Array:
-    """Make zeros of subnormal numbers, of their signs: `.ftz`."""
+    """Flush subnormal numbers to zeros of the same sign: `.ftz`."""
     subnormal = magnitude(fmt, codes) < fmt.code_dtype.type(1 << (fmt.fraction_bits + fmt.padding))
     return np.where(subnormal, signs(fmt, codes), codes)
 
 
 def clamped(fmt: FloatFormat, codes: Array) -> Array:
-    """Return the nearest of [0, 1], and +0 for NaN and -0: `.sat`."""
+    """Clamp to [0, 1], with +0 for NaN and -0: `.sat`."""
     zero, one = fmt.code_dtype.type(0), fmt.code_dtype.type(fmt.bias << fmt.fraction_bits)
     result: Array = np.where((signs(fmt, codes) != 0) | is_nan(fmt, codes), zero, np.minimum(codes, one))
     return result
 
 
 def rectified(fmt: FloatFormat, codes: Array) -> Array:
-    """Return +0 for negative numbers and -0: `.relu`. A NaN, which is the canonical one here, is positive and stays."""
+    """Return +0 for negative numbers and -0: `.relu`. A NaN, canonical here, is positive and unchanged."""
     return np.where(signs(fmt, codes) != 0, fmt.code_dtype.type(0), codes)

@@ -1,4 +1,4 @@
-"""Forms of rows: lines of PTX's grammar that say how we know what their instructions do."""
+"""Forms of rows: lines of PTX's grammar with the evidence of their instructions."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Form(isa.InstructionForm[InstructionRow]):
     ----------
     evidence : Evidence
     left_open : str
-        What PTX's text leaves open, if anything.
+        What PTX leaves undefined, if anything.
     """
 
     evidence: Evidence
@@ -28,7 +28,7 @@ class Form(isa.InstructionForm[InstructionRow]):
 
     @property
     def shared(self) -> Mapping[str, Any]:
-        """What all its rows have: how we know, and what is left open."""
+        """The fields that all its rows share: the evidence, and what PTX leaves undefined."""
         return {"evidence": self.evidence, "left_open": self.left_open}
 
     def record(self, mnemonic: str) -> InstructionRow:
@@ -39,7 +39,7 @@ class Form(isa.InstructionForm[InstructionRow]):
         return made
 
     def check(self) -> None:
-        """Raise `TableError` for what no table may have; no evidence, too."""
+        """Raise `TableError` if the form is invalid or has no evidence."""
         super().check()
         if not isinstance(self.evidence, Evidence):
             raise TableError(f"{self.spelling}: no evidence; a row says how we know what it does")

@@ -2,7 +2,7 @@
 
 Every row of sm_90a was compared with an H200, lane by lane, except those of memory and barriers, which follow PTX's
 text and ran in whole kernels (docs/kernels.md, "How we know"). What PTX defines exactly is published for every target.
-Where its text leaves something open, a row of another target is assumed to behave as on an H200: `elsewhere`.
+Where PTX leaves something undefined, a row of another target is assumed to behave as on an H200: `elsewhere`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ATOMICS = "8,386,560 elements in 52 forms, in global and in shared memory, speci
 OPERATIONS = "167,199,408 lanes of 5,102 operations of sm_90a, at least 32,768 of each"
 VARIANTS = "37,126,144 lanes of 2,266 operations with two predicates, vectors, or bytes and halves of registers"
 OOB = "2,359,296 results, every code as each operand, beside three others"
-"""How much was compared."""
+"""How many operands were compared."""
 
 
 def measured(section: str, compared: str = ALL) -> Evidence:

@@ -14,7 +14,7 @@ from .elements import TYPES, float_code
 from .records import DTYPES, Operation
 from .table import operation
 
-_PART = 1 << 17  # elements at a time: intermediate arrays of all would take many times their memory
+_PART = 1 << 17  # elements at a time, to limit the memory of intermediate arrays
 
 
 def elementwise(mnemonic: str, *operands: npt.ArrayLike, target: str | None = None) -> Array:
@@ -23,11 +23,11 @@ def elementwise(mnemonic: str, *operands: npt.ArrayLike, target: str | None = No
     Parameters
     ----------
     mnemonic : str
-        Of an operation on registers that each hold one number, whose lanes do not see each other, with one result:
+        Of an operation with one result, on registers that each hold one number, in which lanes are independent:
         arithmetic, conversions, comparisons, approximate functions.
     *operands : array_like
-        Arrays of the operands' types (float32 of f32, ml_dtypes' bfloat16 of bf16), or raw codes as unsigned integers;
-        of a predicate, bool. They broadcast. A Python float is a value of the type, as in a kernel: f32 and f64 round
+        Arrays of the operands' types (float32 for f32, ml_dtypes' bfloat16 for bf16), or codes as unsigned integers;
+        bool for a predicate. They broadcast. A Python float is a value of the type, as in a kernel: f32 and f64 round
         it.
     target : str, optional
         Such as "sm_90a": checks that it has the instruction.
@@ -35,16 +35,16 @@ def elementwise(mnemonic: str, *operands: npt.ArrayLike, target: str | None = No
     Returns
     -------
     ndarray
-        Of the type that the mnemonic names first, or bool of a predicate. A result of another type (that of
-        `mul.wide`, or two packed numbers) is a register, as an unsigned integer.
+        Of the type that the mnemonic names first, or bool for a predicate. A result of another type (of `mul.wide`, or
+        two packed numbers) is a register, as an unsigned integer.
 
     Raises
     ------
     MnemonicError, TargetError
-        As of `operation`; an operation on packed registers, on immediates or on the lanes of a warp.
+        See `operation`; or an operation on packed registers, on immediates or across the lanes of a warp.
     OperandError
-        A wrong number of operands, or a wrong dtype; a float that the type cannot represent; shapes that do not
-        broadcast, or to more than memory can hold.
+        A wrong number of operands or dtype; a float that the type cannot represent; shapes that do not broadcast, or
+        whose result does not fit into memory.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def elementwise(mnemonic: str, *operands: npt.ArrayLike, target: str | None = No
 
 
 def _of_one_number(mnemonic: str, packed: str) -> str:
-    """Name the operation that has a packed type's element in its place, if there is one."""
+    """Name the operation on a packed type's elements, if there is one."""
     single = ".".join(word.removesuffix("x2") if word == packed else word for word in mnemonic.split("."))
     try:
         return f", {operation(single)}"

@@ -1,4 +1,4 @@
-"""The table of all forms, and the look-up of a mnemonic in it."""
+"""The table of all forms, and the lookup of mnemonics in it."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ _MOST_SEEN, _SHOWN = 4096, 6
 
 
 class FormTable(InstructionTable[Form, InstructionRow]):
-    """The rows of some forms; what is looked up is remembered.
+    """The rows of some forms; lookups are cached.
 
     Raises
     ------
     TableError
-        A form that no table may have, a duplicate, or two that read one mnemonic.
+        Invalid or duplicate forms, or two that read the same mnemonic.
     """
 
     def __init__(self, forms: Iterable[Form]) -> None:
@@ -51,7 +51,7 @@ class FormTable(InstructionTable[Form, InstructionRow]):
         self._seen: dict[tuple[str, str | None], PtxInstruction] = {}
 
     def look_up(self, mnemonic: str, target: str | None) -> PtxInstruction:
-        """Return what `row` returns; a repeated call is a dictionary look-up."""
+        """Return what `row` returns; repeated calls are dictionary lookups."""
         found = self._seen.get((mnemonic, target))
         if found is None:
             found = self._read(mnemonic)
@@ -75,7 +75,7 @@ class FormTable(InstructionTable[Form, InstructionRow]):
         return found
 
     def unknown(self, name: str, kind: type[InstructionRow] | None, door: Door, what: str) -> MnemonicError:
-        """Make the error for a name without a row of a kind, or of any: what the name is, or the nearest names."""
+        """Make the error for a name without a row, or one of a kind: it explains the name or lists the nearest ones."""
         text = f"{name!r} is not a simulated {what}"
         if known := explained(name, door):
             return MnemonicError(f"{text}: {known}")
@@ -97,12 +97,12 @@ def _table() -> FormTable:
 
 
 def row(mnemonic: str, target: str | None = None) -> PtxInstruction:
-    """Return the row of a mnemonic, its qualifiers in any order; of an `mma` its record.
+    """Return the row of a mnemonic, its qualifiers in any order; for an `mma`, its record.
 
     Parameters
     ----------
     mnemonic : str
-        What types of operands and state spaces there are keep their order among each other.
+        Types of operands keep their relative order, and so do state spaces.
     target : str, optional
         Such as "sm_90a": checks that it has the instruction.
 
@@ -135,7 +135,7 @@ def row(mnemonic: str, target: str | None = None) -> PtxInstruction:
 
 
 def rows(target: str | None = None, opcode: str | None = None) -> Iterator[InstructionRow]:
-    """List the rows of a target and an opcode, or all: of those that compute the same bits one, the shortest.
+    """List the rows of a target and an opcode, or all; of rows that compute the same bits, only the shortest.
 
     Raises
     ------
@@ -155,12 +155,12 @@ def rows(target: str | None = None, opcode: str | None = None) -> Iterator[Instr
 
 
 def evidence(mnemonic: str, *, target: str) -> Evidence:
-    """Say how we know what an instruction computes on a target, one of `mma` too.
+    """Return the evidence of an instruction on a target, `mma` included.
 
     Raises
     ------
     MnemonicError, TargetError
-        As `row` raises them.
+        See `row`.
 
     Examples
     --------
@@ -232,7 +232,7 @@ def _of(kind: type[InstructionRow], mnemonic: str, target: str | None, door: Doo
 
 
 def _by_name(instance: InstructionRow) -> Any:
-    """Pickle by its mnemonic, for what it computes may be no function of a module: unpickled is the row itself."""
+    """Pickle a row by its mnemonic, since `compute` may not be picklable; unpickling returns the same row."""
     if _table().find(instance.mnemonic) is instance:
         return row, (instance.mnemonic,)
     return object.__reduce_ex__(instance, 2)

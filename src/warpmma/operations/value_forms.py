@@ -1,4 +1,4 @@
-"""Forms whose rows apply a function of values, integers of the operands' PTX types, to registers."""
+"""Forms whose rows apply functions of values, integers of the operands' PTX types, to registers."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from .records import DTYPES, Operation
 
 Words = tuple[str, ...]
 MOVE: Mapping[str, Any] = MappingProxyType({"travels": True, "symbols": True, "specials": True})
-"""What rows of `mov` have in common."""
+"""Fields that rows of `mov` share."""
 Version = tuple[int, int]
 
 
 _NATIVE: dict[Words, str] = {("prmt",): "permute", ("bfe",): "extract", ("div",): "quotient", ("rem",): "remainder"}
 _WORDS = ("s32", "u32", "s64", "u64")
 _NATIVE_TYPES = {"permute": ("b32",), "extract": ("s32", "u32"), "quotient": _WORDS, "remainder": _WORDS}
-"""What NumPy takes many steps for: operations of the native engine, and types that they are for."""
+"""Operations of the native engine that take NumPy many steps, with their types."""
 
 
 def width_of(a: Array) -> int:
@@ -49,18 +49,18 @@ def _compute(
 
 
 def _compute_alike(function: Callable[..., Any], output: Any, *x: Any) -> tuple[Array]:
-    """Apply a function of values to registers whose bits are the values, and which has one result."""
+    """Apply a function of values with one result to registers whose bits are the values."""
     result = function(*x)
     return (result if result.dtype is output else _register(result, output),)
 
 
 def _register(d: Array, dtype: Any) -> Array:
-    """Return values in registers of a class: of signed integers extended by their signs."""
+    """Return values in registers of a class; signed integers are sign-extended."""
     return d.view(dtype) if d.dtype.itemsize == dtype.itemsize else d.astype(dtype)
 
 
 def value_row(text: str, function: Callable[..., Any], words: Words) -> dict[str, Any]:
-    """Return what a row has of operands, given as `operands` takes them, and a function of their values."""
+    """Return the fields of a row from its operands, as for `operands`, and a function of their values."""
     given = operands(text, words)
     views = tuple(np.dtype(f"int{type_[1:]}") if type_[0] == "s" else None for type_ in given["input_types"])
     outputs = tuple(np.dtype(DTYPES[kind]) for kind in given["outputs"])
@@ -83,7 +83,7 @@ def chosen_form(
     section: str, spelling: str, text: str, by: Callable[[Words], Callable[..., Any]], ptx: Version = (1, 0),
     compared: str = ALL, left_open: str = "", *, since: str = "sm_70", **more: Any,
 ) -> Form:  # fmt: skip
-    """Make a form whose words choose the function, and whose rows were compared with a GPU.
+    """Make a form whose words select the function, and whose rows were compared with a GPU.
 
     Parameters
     ----------
@@ -91,17 +91,17 @@ def chosen_form(
         Of the PTX ISA.
     spelling : str
     text : str
-        Operands, as `operands` takes them.
+        Operands, as for `operands`.
     by : callable
         From the words of a mnemonic to the function of values.
     ptx : (int, int)
     compared : str
-        How much was compared.
+        How many operands were compared.
     left_open : str
-        What PTX leaves open.
+        What PTX leaves undefined.
     since : str
     **more
-        What each row has besides.
+        Further fields of each row.
     """
     return Form(
         spelling=spelling, kind=Operation, fields=partial(_fields, text, by, more), since=since, ptx=ptx,

@@ -1,4 +1,4 @@
-"""Operations that their mnemonics alone do not name: `setp` with two destinations, video with bytes and halves."""
+"""Operations that their mnemonics alone do not determine: `setp` with two destinations, video with selectors."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from .table import operation
 
 
 def with_complement(mnemonic: str, target: str | None = None) -> Operation:
-    """Return the row of a `setp` with two destinations, `p|q`: the second has the result of the opposite comparison.
+    """Return the row of a `setp` with two destinations, `p|q`: the second receives the opposite comparison.
 
     Parameters
     ----------
     mnemonic : str
-        That of one destination, which is the same. A `setp` that always has two, as that of f16x2, has no other row.
+        The same as with one destination. A `setp` that always has two, such as that of f16x2, has no other row.
 
     Returns
     -------
     Operation
-        The same one whenever it is asked for. No table lists it.
+        The same object on every call. No table lists it.
 
     Raises
     ------
     MnemonicError, TargetError
-        As of `operation`; no `setp`, or one of f16 or bf16, which have one destination.
+        See `operation`; not a `setp`, or one of f16 or bf16, which have one destination.
 
     Examples
     --------
@@ -41,24 +41,24 @@ def with_complement(mnemonic: str, target: str | None = None) -> Operation:
 
 
 def with_selectors(mnemonic: str, selectors: Sequence[str], target: str | None = None) -> Operation:
-    """Return the row of a video instruction that picks bytes or halves of registers.
+    """Return the row of a video instruction that selects bytes or halves of registers.
 
     Parameters
     ----------
     mnemonic : str
     selectors : sequence of str
-        Of the destination, a, b and, if there is one, c; "" where there is none: "b0" and "h1" of `vadd` and its like,
-        "b3210" and "h02" of `vadd4` and `vadd2`, whose destination has a mask. Those of `vmad` may have the prefix "-".
+        For the destination, a, b and, if there is one, c; "" for none: "b0" and "h1" for `vadd` and the like, "b3210"
+        and "h02" for `vadd4` and `vadd2`, whose destination has a mask. Those of `vmad` may have the prefix "-".
 
     Returns
     -------
     Operation
-        With c as the last operand wherever the destination has a selector. No table lists it.
+        With c as the last operand if the destination has a selector. No table lists it.
 
     Raises
     ------
     MnemonicError, TargetError
-        As of `operation`; no video instruction, or PTX has no such selectors.
+        See `operation`; not a video instruction, or PTX has no such selectors.
 
     Examples
     --------

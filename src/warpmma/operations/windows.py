@@ -1,14 +1,14 @@
-"""State spaces, and where generic addresses find them.
+"""State spaces, and their windows of generic addresses.
 
 The rules (PTX ISA 9.1, 5.1 and 9.7.9.24):
 
 1. A generic address of global memory is its address there. Shared, local, constant and parameter memory each have a
    window of generic addresses, in which address `a` of the space is `base + a`.
 2. A block finds its own shared memory in the window, and a thread its own local memory: all have the same addresses.
-3. What lies in no window is global memory. The parameters of an entry are constant memory of one launch.
+3. Addresses outside all windows are global memory. The parameters of an entry are constant memory of one launch.
 
-PTX leaves the bases open. These lie where no process has its own memory as a rule, which a device may map at the
-addresses that the process has it at; and the first byte of no space has the generic address 0.
+PTX leaves the bases undefined. These are addresses at which processes usually have no memory, because a device may map
+a process's memory at its own addresses; and no space begins at the generic address 0.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .._records import Shown
 Space = Literal["generic", "global", "shared", "local", "const", "param"]
 
 SPACES: tuple[Space, ...] = ("generic", "global", "shared", "local", "const", "param")
-"""Where an access finds its memory; "generic" is any of the others."""
+"""State space of an access; a "generic" address may be in any of the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ _BASE = 1 << 44
 WINDOWS: Mapping[str, Window] = MappingProxyType(
     {space: Window(_BASE + (i << 32)) for i, space in enumerate(("shared", "local", "const", "param"))}
 )
-"""The window of each space that has one, one behind the other."""
+"""The window of each space that has one, one after the other."""
 
 
 def window_of(address: int) -> Space:

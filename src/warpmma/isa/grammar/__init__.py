@@ -1,4 +1,4 @@
-"""How PTX spells instructions, and the base of their records."""
+"""How PTX spells instructions, and the base class of their records."""
 
 from .instruction_forms import InstructionForm, InstructionTable
 from .lines import Spelling, Words

@@ -1,12 +1,12 @@
-"""Forms: lines of PTX's grammar, from which records are made when they are first asked for, and tables of forms.
+"""Forms: lines of PTX's grammar, whose records are created on demand, and tables of forms.
 
 The rules:
 
-1.  How a form spells its mnemonics, and how these are read, are the rules of `Spelling`.
-2.  A form is refused if its spelling cannot be read, if PTX has no such opcode or word, or if one mnemonic has two
-    readings in it.
-3.  Two forms of a table are refused that both read some mnemonic. Words are not enumerated for that: a word that one
-    form chooses is owed by the other, and a search pays such debts slot by slot.
+1.  `Spelling` defines how a form spells its mnemonics and how they are read.
+2.  A form is invalid if its spelling cannot be read, if PTX has no such opcode or word, or if it can read one mnemonic
+    in two ways.
+3.  Two forms of a table must not read the same mnemonic. The check does not enumerate mnemonics: a word that one form
+    chooses becomes a debt of the other, and a search settles these debts slot by slot.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ class InstructionForm(Line, Generic[InstructionT]):
     Attributes
     ----------
     fields : callable
-        From the words of a mnemonic, in the order of the grammar, to what its record has besides the following.
+        From the words of a mnemonic, in the order of the grammar, to the other fields of its record.
     """
 
     spelling: str  # by the rules of `Spelling`
     kind: type[InstructionT]  # class of its records
     fields: Callable[[Words], Mapping[str, Any]]
-    since: str = "sm_70"  # oldest target; some words want later ones (`REQUIRED`)
-    only: tuple[str, ...] = ()  # the targets that have it, where `since` says too much
-    ptx: Version = (6, 0)  # first version of PTX; some words want later ones
+    since: str = "sm_70"  # oldest target; some words require later ones (`REQUIRED`)
+    only: tuple[str, ...] = ()  # the targets that have it, if `since` would include others
+    ptx: Version = (6, 0)  # first version of PTX; some words require later ones
 
     @property
     def text(self) -> str:  # type: ignore[override]
@@ -59,11 +59,11 @@ class InstructionForm(Line, Generic[InstructionT]):
 
     @property
     def shared(self) -> Mapping[str, Any]:
-        """What all its records have besides."""
+        """The fields that all its records share."""
         return {}
 
     def record(self, mnemonic: str) -> InstructionT:
-        """Make the record of a mnemonic, which is one of the form in the order of the grammar."""
+        """Make the record of one of the form's mnemonics, its words in the order of the grammar."""
         words = tuple(mnemonic.split("."))
         since, ptx = wanted(words, self.since, self.ptx)
         return self.kind(
@@ -72,7 +72,7 @@ class InstructionForm(Line, Generic[InstructionT]):
         )  # fmt: skip
 
     def check(self) -> None:
-        """Raise `TableError` for what no table may have (rule 2)."""
+        """Raise `TableError` if the form is invalid (rule 2)."""
         for head in self.heads:
             if head[0] not in OPCODES:
                 raise TableError(f"{self.spelling}: PTX has no {head[0]!r}")
@@ -96,11 +96,11 @@ class InstructionTable(Generic[FormT, InstructionT]):
         self._made: dict[str, InstructionT] = {}
 
     def prove(self) -> None:
-        """Raise `TableError` for a form that no table may have, a duplicate, or two that read one mnemonic."""
+        """Raise `TableError` for invalid or duplicate forms, and for two that read the same mnemonic."""
         for form in self.forms():
             form.check()
         neighbours = {(id(a), id(b)): (a, b) for same in self._forms.values() for a, b in combinations(same, 2)}
-        for a, b in neighbours.values():  # once, though of several opcodes
+        for a, b in neighbours.values():  # once each, even if of several opcodes
             if (found := common(a, b)) is not None:
                 what = "occurs in the table twice" if a.spelling == b.spelling else f"and {b.spelling} overlap"
                 raise TableError(f"{a.spelling} {what}: both read {found}")
@@ -112,7 +112,7 @@ class InstructionTable(Generic[FormT, InstructionT]):
         return tuple(dict.fromkeys(form for forms in self._forms.values() for form in forms))
 
     def rows(self, *kinds: type[FormInstruction], opcode: str | None = None) -> Iterator[InstructionT]:
-        """Make the records of some kinds, or all, one after another: without what changes no bit."""
+        """Make the records of some kinds, or all, one after another, without parts that change no bit."""
         for form in self.forms(opcode):
             if not kinds or issubclass(form.kind, kinds):
                 for mnemonic in form.mnemonics:
@@ -140,7 +140,7 @@ class InstructionTable(Generic[FormT, InstructionT]):
 
 
 class _Side(NamedTuple):
-    """One of two forms in the search for a mnemonic of both: slots to be filled, words owed, what was chosen where."""
+    """One of the two forms in the search for a common mnemonic: open slots, words owed, and the choices so far."""
 
     slots: tuple[tuple[int, SpellingSlot], ...]
     owed: Words = ()
@@ -148,7 +148,7 @@ class _Side(NamedTuple):
 
     @property
     def words(self) -> Words:
-        """What was chosen, in the order of the slots."""
+        """The choices, in the order of the slots."""
         return tuple(word for _, choice in sorted(self.chosen) for word in choice)
 
 
@@ -176,7 +176,7 @@ def common(a: InstructionForm[Any], b: InstructionForm[Any]) -> str | None:
 
 
 def _possible(a: InstructionForm[Any], b: InstructionForm[Any]) -> bool:
-    """Whether each form's slots that are always filled have a choice from the words of the other."""
+    """Whether each form's mandatory slots can be filled with words of the other."""
     return all(
         any(other.words.issuperset(choice) for choice in slot.choices)
         for form, other in ((a, b), (b, a))
@@ -185,7 +185,7 @@ def _possible(a: InstructionForm[Any], b: InstructionForm[Any]) -> bool:
 
 
 def _meet(a: _Side, b: _Side) -> _Side | None:
-    """Fill the slots of both sides with the same words, as few as there can be; return the first side, or None."""
+    """Fill the slots of both sides with the same words, as few as possible; return the first side, or None."""
     sides = (a, b)
     for n, side in enumerate(sides):
         if side.owed:
@@ -198,7 +198,7 @@ def _meet(a: _Side, b: _Side) -> _Side | None:
 
 
 def _try(sides: tuple[_Side, _Side], n: int, fillings: list[tuple[int, Words]]) -> _Side | None:
-    """Go on with the first filling of a slot of side n that leads to an end."""
+    """Continue with the first way to fill a slot of side n that leads to a solution."""
     for place, choice in fillings:
         filled, owing = _fill(sides[n], sides[1 - n], place, choice)
         found = _meet(filled, owing) if n == 0 else _meet(owing, filled)
@@ -208,7 +208,7 @@ def _try(sides: tuple[_Side, _Side], n: int, fillings: list[tuple[int, Words]]) 
 
 
 def _fill(side: _Side, other: _Side, place: int, choice: Words) -> tuple[_Side, _Side]:
-    """Fill a slot of one side: words that it owed are paid, others the other side owes."""
+    """Fill a slot of one side: its words settle that side's debts, or become debts of the other side."""
     owed, owing = list(side.owed), list(other.owed)
     for word in choice:
         if word in owed:
@@ -220,7 +220,7 @@ def _fill(side: _Side, other: _Side, place: int, choice: Words) -> tuple[_Side, 
 
 
 def _ambiguous(form: InstructionForm[Any]) -> str | None:
-    """Return a mnemonic that a form reads in two ways, filling a slot with different words; None if there is none."""
+    """Return a mnemonic that a form reads in two ways, with different words in a slot; None if there is none."""
     slots = tuple(enumerate(form.slots))
     for i, slot in slots:
         others = tuple(x for x in slots if x[0] != i)

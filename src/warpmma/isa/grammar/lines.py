@@ -1,4 +1,4 @@
-"""Spellings: lines of PTX's grammar, which list mnemonics and read them.
+"""Spellings: lines of PTX's grammar, which enumerate and read mnemonics.
 
 The rules:
 
@@ -31,14 +31,14 @@ _ALTERNATIVES = re.compile(r"<([^<>]*)>")
 
 
 class SpellingSlot(NamedTuple):
-    """A place in a spelling: the words that may fill it, and whether they change no bit."""
+    """A slot of a spelling: the words that may fill it, and whether they change no bit."""
 
     choices: tuple[Words, ...]
     mute: bool = False
 
 
 def _written_out(text: str) -> list[str]:
-    """Write out the alternatives of a text without braces."""
+    """List the alternatives of a text without braces."""
     match = _ALTERNATIVES.search(text)
     if match is None:
         return [text]
@@ -75,12 +75,12 @@ def _slots(spelling: str, text: str) -> Iterator[SpellingSlot]:
 
 
 class Line(Shown):
-    """A line of PTX's grammar; what it lists and reads.
+    """A line of PTX's grammar, and the mnemonics that it enumerates and reads.
 
     Attributes
     ----------
     text : str
-        By rule 1. One that cannot be read is a `TableError` when its slots are asked for.
+        By rule 1. If it cannot be read, its slots raise a `TableError`.
     """
 
     text: str
@@ -106,7 +106,7 @@ class Line(Shown):
 
     @property
     def mnemonics(self) -> list[str]:
-        """All of them, without what changes no bit.
+        """All mnemonics, without parts that change no bit.
 
         Examples
         --------
@@ -137,7 +137,7 @@ class Spelling(Line):
     Raises
     ------
     TableError
-        A text that cannot be read, when its slots are asked for.
+        If the text cannot be read.
     """
 
     text: str  # by rule 1

@@ -1,11 +1,11 @@
-"""Mnemonics, read and printed from one description: the slots of their qualifiers, in the order of PTX's grammar.
+"""Parse and print mnemonics from one description: the slots of their qualifiers, in the order of PTX's grammar.
 
 1. A mnemonic is an opcode, then qualifiers. The values of a slot's fields are spelled as qualifiers, slot by slot.
 2. The parser accepts qualifiers in any order: each qualifier alone determines its slot. The qualifiers of one slot are
    in the order of its fields.
 3. A slot that `needs` something has a qualifier for each of its fields, or one for all of them. A fixed qualifier
-   occurs once; if it has a partner, it occurs if and only if the partner does. Any other slot has one qualifier at
-   most.
+   occurs once; if it has a partner, it occurs if and only if the partner does. Any other slot has at most one
+   qualifier.
 4. The rows of the table determine the legal qualifiers: the vocabulary is the set of words that they spell.
 """
 
@@ -26,7 +26,7 @@ from .vocabulary import Version
 
 Choices = tuple[tuple[tuple[str, ...], tuple[tuple[Any, ...], ...]], ...]
 
-_NEAR = 0.5  # so that '.s8' is near to '.s4'
+_NEAR = 0.5  # '.s8' must be near '.s4'
 
 
 class MnemonicRow(Protocol):
@@ -34,7 +34,7 @@ class MnemonicRow(Protocol):
 
     @property
     def choices(self) -> Choices:
-        """Names of fields, and what these hold together: the instructions are the product, the last choice fastest."""
+        """Groups of fields with the values that each group may have: the product of these, the last fastest."""
         ...
 
     @property
@@ -55,28 +55,27 @@ class MnemonicRow(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class MnemonicSlot:
-    """One place of a mnemonic.
+    """One slot of a mnemonic.
 
     Attributes
     ----------
     part : str
-        What errors call it. The qualifier itself, where that is fixed or a field says whether it stands.
+        Its name in errors: the qualifier itself, if that is fixed or a field says whether it is present.
     holds : {str, int, bool, None}
-        Type of what its fields hold: text, which may be None; numbers; whether the qualifier stands; of a fixed one
-        nothing.
+        Type of its fields' values: text or None; numbers; whether the qualifier is present; None for a fixed qualifier.
     spelling : str
-        A qualifier, with braces for the value of a field; with braces for each of them if it holds all.
+        A qualifier, with braces for the value of a field, or for the value of each field if it has several.
     readable : tuple of str
-        Qualifiers that are read, although no row has them: the error then says what is legal in their place.
+        Qualifiers that are read although no row has them, so that the error says what is legal instead.
     """
 
     part: str
     holds: type[str] | type[int] | type[bool] | None = str
-    fields: tuple[str, ...] = ()  # by default one, of the part's name
+    fields: tuple[str, ...] = ()  # by default one with the name of the part
     spelling: str = "{}"
-    needs: str = ""  # what it looks like, if it cannot be left out
-    partner: str = ""  # part that a fixed qualifier goes with
-    follows: bool = False  # whether it comes after its partner, in whatever order the mnemonic is written
+    needs: str = ""  # what it looks like, if it is mandatory
+    partner: str = ""  # the part that a fixed qualifier accompanies
+    follows: bool = False  # whether it must come after its partner, whatever the order of the others
     readable: tuple[str, ...] = ()
     any_number: bool = False  # whether any numbers are read
 
@@ -92,14 +91,14 @@ class MnemonicSlot:
 
     @cached_property
     def required(self) -> int:
-        """How many qualifiers it must have; 0 where it may be left out."""
+        """How many qualifiers it must have; 0 if it is optional."""
         if self.needs:
             return 1 if self.joined else len(self.names)
         return int(self.holds is None and not self.partner)
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
-        """Pattern of its qualifiers."""
+        """Regular expression of its qualifiers."""
         value = r"([1-9]\d{0,3})" if self.holds is int else "(.+)"
         return re.compile(re.escape(self.spelling).replace(r"\{\}", value))
 
@@ -113,7 +112,7 @@ class MnemonicSlot:
         return [self.spelling.format(value) for value in held if value is not None]
 
     def read(self, words: list[str]) -> dict[str, Any]:
-        """Return the fields that qualifiers hold."""
+        """Return the values of the fields that qualifiers spell."""
         if self.holds is None or self.holds is bool:
             return dict.fromkeys(self.names, True)
         found = [self.holds(value) for match in map(self.pattern.fullmatch, words) if match for value in match.groups()]
@@ -127,7 +126,7 @@ class Refusal:
     Attributes
     ----------
     fields : mapping of str to object
-        What the fields hold.
+        Values of the fields.
     why : str
     nearest : str
         Legal mnemonic.
@@ -153,9 +152,9 @@ class Grammar(Record, Generic[RowT]):
         In the order in which they are printed.
     rows : tuple of MnemonicRow
     weights : mapping of str to int
-        How much a field weighs when the nearest legal mnemonic is looked for, where that is not 1.
+        Weights of fields in the search for the nearest legal mnemonic, if not 1.
     unsupported : mapping of str to str
-        Qualifiers that PTX has and this package does not simulate, each with the reason.
+        Qualifiers of PTX that this package does not simulate, each with the reason.
     """
 
     opcode: str
@@ -172,7 +171,7 @@ class Grammar(Record, Generic[RowT]):
 
     @cached_property
     def words(self) -> Mapping[str, str]:
-        """Every qualifier, and the part of an instruction that it speaks of; `TableError` if one speaks of two."""
+        """Every qualifier with the part of an instruction that it specifies; `TableError` if that is ambiguous."""
         found = dict.fromkeys(self.opcode.split(".")[1:], "name")
         for slot in self.slots:
             for word in (*self._legal_words[slot.part], *slot.readable):
@@ -194,7 +193,7 @@ class Grammar(Record, Generic[RowT]):
 
     @property
     def combinations(self) -> Iterator[tuple[RowT, dict[str, Any]]]:
-        """Every row, and the fields of every instruction that it stands for."""
+        """Every row with the fields of each of its instructions."""
         for row in self.rows:
             names = [name for group, _ in row.choices for name in group]
             for values in product(*(values for _, values in row.choices)):
@@ -206,7 +205,7 @@ class Grammar(Record, Generic[RowT]):
         return tuple(self.printed(values) for _, values in self.combinations)
 
     def printed(self, values: Mapping[str, Any]) -> str:
-        """Print a mnemonic from what its fields hold."""
+        """Print a mnemonic from the values of its fields."""
         words: dict[str, list[str]] = {slot.part: slot.spelled(values) for slot in self.slots}
         for slot in self.slots:
             if slot.holds is None and (not slot.partner or words[slot.partner]):
@@ -214,7 +213,7 @@ class Grammar(Record, Generic[RowT]):
         return ".".join([self.opcode, *chain.from_iterable(words.values())])
 
     def read(self, mnemonic: str, words: Collection[str]) -> dict[str, Any]:
-        """Return what the fields hold, of a mnemonic's qualifiers; errors quote it as it came."""
+        """Return the values of the fields from a mnemonic's qualifiers; errors quote the mnemonic as given."""
         found = self._sorted(mnemonic, words)
         order = list(found)
         values: dict[str, Any] = {}
@@ -230,7 +229,7 @@ class Grammar(Record, Generic[RowT]):
         return values
 
     def part(self, word: str) -> str | None:
-        """Return the part of an instruction that a qualifier speaks of, if any."""
+        """Return the part of an instruction that a qualifier specifies, if any."""
         if part := self.words.get(word):
             return part
         return next((slot.part for slot in self.slots if slot.any_number and slot.pattern.fullmatch(word)), None)
@@ -258,11 +257,11 @@ class Grammar(Record, Generic[RowT]):
         return found
 
     def hint(self, mnemonic: str) -> str:
-        """Name the legal mnemonic that is nearest to an unreadable one; "" if none is like it."""
+        """Name the legal mnemonic that is nearest to an unreadable one; "" if none is similar."""
         words = mnemonic.removeprefix(self.opcode).strip(".").split(".")
         found = near(".".join([self.opcode, *(self.closest(word) or word for word in words)]), self.legal)
         return f". Nearest legal: {found}" if found else ""
 
     def closest(self, word: str) -> str | None:
-        """Return the word of the vocabulary that is most like this one, if one is."""
+        """Return the most similar word of the vocabulary, if there is one."""
         return word if word in self.words else nearest(word, self.words, _NEAR)

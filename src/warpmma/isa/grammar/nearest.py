@@ -9,11 +9,11 @@ from heapq import nlargest
 from ...errors import letters, nearest
 
 _NEAR = 0.6
-_LIKELY = 64  # that are compared letter by letter
+_LIKELY = 64  # candidates that are compared letter by letter
 
 
 def near(name: str, legal: Collection[str]) -> str | None:
-    """Return the mnemonic that is most like a name, if one is and its opcode is like the name's too.
+    """Return the mnemonic most similar to a name, if there is one and its opcode is similar as well.
 
     Examples
     --------
@@ -26,7 +26,7 @@ def near(name: str, legal: Collection[str]) -> str | None:
     opcodes = {each for each in map(_opcode, legal) if like(each) >= _NEAR}
 
     def by_words(mnemonic: str) -> tuple[float, int]:
-        """Likeness of the words in any order; among equals, how many of them the name has."""
+        """Similarity of the words in any order; for ties, how many of them the name has."""
         others = Counter(mnemonic.split("."))
         same = 2 * (words & others).total() / (words.total() + others.total())
         return same, sum(count for word, count in others.items() if word in words)

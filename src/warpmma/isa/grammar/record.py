@@ -1,9 +1,9 @@
-"""The base of every record that is an instruction of PTX: `mma`, `wgmma`, what moves fragments, and the operations.
+"""The base class of the records of PTX instructions: `mma`, `wgmma`, fragment moves and operations.
 
-1. `convergence` says who must execute an instruction together. `.aligned` asks for all lanes of a warp, of `wgmma` and
-   `setmaxnreg` for all warps of a warpgroup; `.sync` alone for the lanes that the membermask names. At `bar` and
-   `barrier`, but `bar.warp`, threads of several warps meet: those of a CTA, or of a cluster. Other instructions a lane
-   executes by itself.
+1. `convergence` says which threads must execute an instruction together. `.aligned` requires all lanes of a warp, and
+   with `wgmma` and `setmaxnreg` all warps of a warpgroup; `.sync` alone requires the lanes of the membermask. `bar` and
+   `barrier`, except `bar.warp`, synchronize the threads of a CTA or cluster. A lane executes any other instruction by
+   itself.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from .signatures import Signed
 from .vocabulary import Version
 
 Convergence = Literal["none", "mask", "warp", "warpgroup", "cta", "cluster"]
-"""Who executes an instruction together: each lane by itself, a membermask's lanes, a warp, ..."""
+"""Which threads execute an instruction together: each lane by itself, a membermask's lanes, a warp, ..."""
 
 
 class PtxInstruction(Signed, Record):
-    """What PTX calls an instruction.
+    """A PTX instruction.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class PtxInstruction(Signed, Record):
     ptx : (int, int)
         First PTX version that has it.
     convergence : {"none", "mask", "warp", "warpgroup", "cta", "cluster"}
-        Who must execute it together (rule 1).
+        Which threads must execute it together (rule 1).
     """
 
     mnemonic: str
@@ -53,14 +53,14 @@ class FormInstruction(PtxInstruction):
     Attributes
     ----------
     since : str
-        Oldest target that has it. "a" or "f" at its end means that feature set, as of `mma`.
+        Oldest target that has it. A final "a" or "f" means that feature set, as for `mma`.
     convergence : {"none", "mask", "warp", "warpgroup", "cta", "cluster"}
-        Who must execute it together; the form sets it.
+        Which threads must execute it together; the form sets it.
     """
 
     mnemonic: str  # in the order of PTX's grammar
     since: str
-    only: tuple[str, ...] = ()  # the targets that have it, where `since` says too much
+    only: tuple[str, ...] = ()  # the targets that have it, if `since` would include others
     ptx: Version  # first PTX version
     convergence: Convergence = field(default="none", repr=False, compare=False)
 
@@ -71,7 +71,7 @@ class FormInstruction(PtxInstruction):
 
 
 def convergence_of(words: Sequence[str]) -> Convergence:
-    """Return who must execute an instruction together, by the words of its mnemonic (rule 1).
+    """Return which threads must execute an instruction together, from the words of its mnemonic (rule 1).
 
     Examples
     --------

@@ -34,7 +34,7 @@ _PLAIN = re.compile(r"(b|s|u|f|bf)\d+(x2)?|pred|imm")
 
 
 def register_type(type_: str) -> RegisterType:
-    """Class of registers that hold a PTX type of bits, integers, one number or two: "b32" of "s32", "f32" and "f16x2".
+    """Return the class of registers that hold a PTX type: "b32" for "s32", "f32" and "f16x2".
 
     Examples
     --------
@@ -58,37 +58,37 @@ class OperandSpec(Shown):
     role : {"result", "source", "address", "mask", "policy"}
         "mask" is a membermask, "policy" a cache policy.
     type : str
-        PTX type of each register: what a number in its place is a value of; "imm" of an immediate.
+        PTX type of each register, and of a number in its place; "imm" for an immediate.
     kind : {"b16", "b32", "b64", "pred", "imm"}
         Class of the registers.
     other : RegisterType or None
-        Another class that is accepted, with a different meaning: the predicate of `cp.async`, a short generic address.
+        Another accepted class with a different meaning: the predicate of `cp.async`, a 32-bit generic address.
     braces : {"never", "optional", "always"}
         Whether the registers are written in braces; a vector register is accepted instead.
     space : str
         State space of an address.
     optional : bool
-        Whether it may be left out.
+        Whether it may be omitted.
     paired : bool
-        Whether it is the second result, behind `|`; it may be left out if it is optional.
+        Whether it is the second result, after `|`; it may be omitted if it is optional.
     wider : bool
-        Whether the registers may be wider than the type: what is read is cut off, what is written extended.
+        Whether the registers may be wider than the type: values are truncated when read and extended when written.
     implicit : bool
         Whether the operand is absent from the text.
     literal : bool
-        Whether a number stays a number although a register is accepted, too.
+        Whether a number is passed as a number although a register is accepted as well.
     sink : {"", "element", "alone", "only"}
-        Of a result: whether `_` may stand for a register in its braces, or for all of it; "only": nothing else may.
+        For a result: whether `_` may replace a register in its braces, or all of it; "only" allows nothing but `_`.
     updated : bool
-        Of a result: whether the previous value is read, too.
+        For a result: whether the previous value is read as well.
     symbol, special, number : bool
-        Whether the operand accepts the name of a variable, as its address; a special register; and a number.
+        Whether the operand accepts the name of a variable, for its address; a special register; a number.
     default : int or None
         Default value when a kernel in Python omits the operand.
     values : collection of int
-        Numbers that an immediate may be; all where it is empty.
+        Legal values of an immediate; all if empty.
     selector : str
-        What a video instruction writes behind it, such as "b0", or "-" before.
+        What a video instruction writes after it, such as "b0", or "-" before it.
     """
 
     names: tuple[str, ...]
@@ -116,7 +116,7 @@ class OperandSpec(Shown):
         return self.text()
 
     def text(self, name: Callable[[str], str] = str, comma: str = ", ") -> str:
-        """Write it, each register by the name that a function gives it."""
+        """Format it; a function names each register."""
         inside = comma.join(map(name, self.names))
         if self.role == "address":
             return f"[{inside}]"
@@ -151,7 +151,7 @@ class OperandSpec(Shown):
 
     @property
     def declared(self) -> str:
-        """Class of registers that PTX declares for it: bytes have registers of their own."""
+        """Class of the registers that PTX declares for it: bytes have a class of their own."""
         return "b8" if self.type in _BYTES else self.kind
 
     @property
@@ -174,31 +174,31 @@ Signature = tuple[OperandSpec, ...]
 
 
 def value(name: str | tuple[str, ...], type_: str, **more: object) -> OperandSpec:
-    """Return the operand of a PTX type: its class of registers follows."""
+    """Return an operand of a PTX type, which determines its class of registers."""
     names = (name,) if isinstance(name, str) else name
     kind = more.pop("kind", None) or register_type(type_)
     return OperandSpec(names=names, type=type_, kind=kind, **more)  # type: ignore[arg-type]
 
 
 def numbered(letter: str, count: int, type_: str, **more: object) -> OperandSpec:
-    """Return an operand of registers that a letter and their numbers name: `{a0, a1}`."""
+    """Return an operand of registers named by a letter and numbers: `{a0, a1}`."""
     return value(tuple(f"{letter}{i}" for i in range(count)), type_, **more)
 
 
 def address(name: str, space: str, **more: object) -> OperandSpec:
-    """Return an address in a state space: of 64 bits, or 32 of the spaces of a block or thread, which take both."""
+    """Return an address in a state space: 64 bits, or 32 in the spaces of a block or thread, which accept both."""
     wide = space in _WIDE_SPACES
     other = {} if wide else {"other": "b64"}
     return value(name, "u64" if wide else "u32", role="address", space=space, **{**other, **more})
 
 
 def packed(element: str, packing: Packing) -> str:
-    """Name the type of a register of elements: "f16x2", or "f32" where there is one."""
+    """Name the type of a register of elements: "f16x2", or "f32" if it holds one element."""
     return element if packing.per_register == 1 else f"{element}x{packing.per_register}"
 
 
 def fragments(type_: Callable[[Operand], str], layout: Callable[[Operand], Layout]) -> Signature:
-    """Return the fragments of D, A, B and C, from the types of their elements and their layouts."""
+    """Return the fragments of D, A, B and C as operands, from the types of their elements and their layouts."""
     found = []
     operands: tuple[Operand, ...] = ("D", "A", "B", "C")
     for operand in operands:
@@ -221,8 +221,8 @@ def printed(signature: Signature, name: Callable[[str], str] | None = None, comm
     ----------
     signature : tuple of OperandSpec
     name : callable, optional
-        From the name of a register to what stands for it. With it the text is a statement's: operands that may be left
-        out are.
+        From the name of a register to the text that replaces it. If given, the text is that of a statement, and
+        optional operands are omitted.
     comma : str
         What separates the registers in braces.
 
@@ -245,17 +245,17 @@ def present(
     signature: Sequence[OperandSpec], count: int, size: Callable[[OperandSpec], int] = lambda x: 1,
     *, defaults: bool = False,
 ) -> list[OperandSpec] | None:  # fmt: skip
-    """Return which operands are there if so many are; None where so many cannot be (rule 2).
+    """Return which operands are present if there are `count`; None if there cannot be so many (rule 2).
 
     Parameters
     ----------
     signature : sequence of OperandSpec
     count : int
-        Of all operands together.
+        How many operands there are.
     size : callable
-        As how many an operand counts.
+        How many an operand counts as.
     defaults : bool
-        Whether operands with a default may be left out, too.
+        Whether operands with a default may be omitted as well.
     """
     left, missing = list(signature), sum(map(size, signature)) - count
     for x in reversed(signature):
@@ -269,7 +269,7 @@ class Signed:
     """A record with a signature."""
 
     def statement(self, name: Callable[[str], str] = "%{}".format, comma: str = ", ") -> str:
-        """Write it as a statement of PTX, without operands that may be left out; see `printed`.
+        """Format it as a statement of PTX, without optional operands; see `printed`.
 
         Examples
         --------
@@ -286,7 +286,7 @@ class Signed:
 
     @cached_property
     def syntax(self) -> str:
-        """Operands as PTX writes them: `d0`, ... are results, `a0`, ... are read, `p` and `q` are addresses."""
+        """Operands as PTX writes them: `d0`, ... are results, `a0`, ... are sources, `p` and `q` are addresses."""
         return printed(self.signature)
 
     @cached_property

@@ -1,6 +1,6 @@
-"""Opcodes and words of mnemonics: which are simulated where, which words keep their order, what some words require.
+"""Opcodes and words of mnemonics: what simulates them, which words keep their order, what some words require.
 
-Source: PTX ISA 9.1, 9.7; ptxas 13.0 knows each, and refuses it below what `REQUIRED` says.
+Source: PTX ISA 9.1, 9.7; ptxas 13.0 accepts each, and rejects it on targets and versions older than in `REQUIRED`.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ WORDS = TYPE_WORDS | _SPACES | _LAYOUTS | frozenset(_OTHERS.split())
 _EVICTIONS = frozenset(f"L2::evict_{x}" for x in ("normal", "first", "last", "unchanged"))
 
 KEPT = (TYPE_WORDS, _SPACES, _LAYOUTS, _EVICTIONS)
-"""Classes of words that keep their order among each other, wherever they stand."""
+"""Classes of words that keep their relative order."""
 
 _PREFETCH, _EVICTION = ("sm_75", (7, 4)), ("sm_70", (7, 4))
 REQUIRED: Mapping[str, tuple[str, tuple[int, int]]] = MappingProxyType({
@@ -76,7 +76,7 @@ REQUIRED: Mapping[str, tuple[str, tuple[int, int]]] = MappingProxyType({
     "L2::256B": ("sm_80", (7, 4)),
     "L2::cache_hint": ("sm_80", (7, 4)),
 })  # fmt: skip
-"""Oldest target and first version of PTX that have a word, where they may be later than those of the form."""
+"""Oldest target and first version of PTX that have a word, if these may be later than those of the form."""
 
 _OPERATIONS = """
     abs activemask add addc and bfe bfi bfind bmsk brev clz cnot copysign cos cvt cvta div dp2a dp4a elect ex2
@@ -98,7 +98,7 @@ SIMULATED: Mapping[str, Door] = MappingProxyType({
     "stmatrix": "move",
     **dict.fromkeys(_ACCESSES.split(), "access"),
 })  # fmt: skip
-"""Opcodes with instructions that are simulated, and which function reads them."""
+"""Opcodes with simulated instructions, and the front end that reads them."""
 
 _ABSENT = """
     bra brx call clusterlaunchcontrol istypep multimem ret suld suq sured
@@ -116,7 +116,7 @@ OPCODES = frozenset(SIMULATED) | {name for name in ABSENT if "." not in name}
 
 
 def bare(mnemonic: object) -> str:
-    """Return a mnemonic without blanks and semicolon about it; raise `MnemonicError` for what cannot be one."""
+    """Strip blanks and the semicolon of a mnemonic; raise `MnemonicError` for what cannot be one."""
     if not isinstance(mnemonic, str):
         raise MnemonicError(f"a mnemonic is a string, such as 'mma.sync...'; got {type(mnemonic).__name__}")
     if len(mnemonic) > _LONGEST:
@@ -152,7 +152,7 @@ def wanted(words: Iterable[str], since: str, ptx: tuple[int, int]) -> tuple[str,
 
 
 def later(a: str, b: str) -> str:
-    """Return the target, of two "since", that fewer have.
+    """Return the later of two "since": the one that fewer targets have.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What people write for an instruction: mnemonics, words, names of CUDA C++ and of machine code."""
+"""What people write for an instruction: mnemonics, words, names from CUDA C++ and from machine code."""
 
 from .finding import find
 from .instruction_words import Named, every_fitting, named, qualifiers, words_of

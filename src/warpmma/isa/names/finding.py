@@ -11,11 +11,11 @@ from ..tables import MatrixInstruction, instructions, warpgroup_instructions
 
 
 def _scale_vec(instruction: MatrixInstruction) -> str | None:
-    """Return `scale_vec`, also where it is a default that is not spelled out."""
+    """Return `scale_vec`, even if it is a default that the mnemonic omits."""
     return f"{instruction.scales_per_row}X" if instruction.block_scale else None
 
 
-# The value that each argument is compared with, unless it is the attribute of the same name.
+# The value that an argument is compared with, if it is not the attribute of the same name.
 _PARTS: dict[str, Callable[[MatrixInstruction], Any]] = {
     "a": lambda i: i.a_type, "b": lambda i: i.b_type, "c": lambda i: i.c_type, "d": lambda i: i.d_type,
     "scale_vec": _scale_vec,
@@ -33,26 +33,26 @@ def find(
     Parameters
     ----------
     a, b, c, d : str, optional
-        PTX types of the operands, such as "e4m3". Whatever is left out may be anything.
+        PTX types of the operands, such as "e4m3". An omitted argument matches anything.
     m, n, k : int, optional
-        Shape; k of a sparse instruction is logical. `m=64` is `wgmma`'s alone.
+        Shape; k of a sparse instruction is logical. Only `wgmma` has `m=64`.
     target : str, optional
         One that has the instruction.
     kind : str, optional
         PTX's `.kind`, such as "f8f6f4".
     sparse, block_scale, satfinite : bool, optional
     scale_vec, stype : str, optional
-        Of block-scaled instructions, such as "2X" and "ue8m0"; a default that is not spelled out counts too.
+        Of block-scaled instructions, such as "2X" and "ue8m0"; a default that the mnemonic omits matches too.
 
     Returns
     -------
     tuple of Instruction and WarpgroupInstruction
-        In the order of the tables, `mma` before `wgmma`; empty if nothing is all of this.
+        In the order of the tables, `mma` before `wgmma`; empty if nothing matches.
 
     Raises
     ------
     MnemonicError
-        A type, kind, size or choice that no instruction has at all.
+        A type, kind, size or choice that no instruction has.
     TargetError
         An unknown target.
 

@@ -1,7 +1,7 @@
-"""Names of CUDA C++ and of machine code, and the PTX that they are: for messages about mnemonics.
+"""Names from CUDA C++ and machine code, and the PTX that they correspond to, for messages about mnemonics.
 
-Sources: what nvcc 13.0 makes of each name of CUDA C++ for sm_90a; the machine instructions that ptxas 13.0 emits for
-each `mma` and each approximate function (docs/specification/lowering.md 2 and 3) and, of the others, NVIDIA's CUDA
+Sources: the PTX that nvcc 13.0 emits for each CUDA C++ name on sm_90a; the machine instructions that ptxas 13.0 emits
+for each `mma` and each approximate function (docs/specification/lowering.md 2 and 3); for the others, NVIDIA's CUDA
 Binary Utilities, "Instruction Set Reference".
 """
 
@@ -144,7 +144,7 @@ CUDA: Mapping[str, str] = MappingProxyType({
     "mma_sync": "wmma.mma (two mma.sync of its types)",
     "store_matrix_sync": "wmma.store",
 })  # fmt: skip
-"""Functions of CUDA C++, with the PTX that is their work; where one has several types, that of 32 bits."""
+"""Functions of CUDA C++ with their PTX; if a function has several types, that of 32 bits."""
 
 _HOST = re.compile(r"cuda[A-Z]\w*|cu[A-Z]\w*|cublas\w*|cudnn\w*")
 _LIBRARY = re.compile(r"__(nv|nvvm)_\w+|llvm\.nvvm\.\S+")
@@ -244,11 +244,11 @@ MACHINE: Mapping[str, str] = MappingProxyType({
     **dict.fromkeys(("HMMA", "IMMA", "QMMA", "OMMA", "DMMA", "BMMA"), "mma.sync.aligned"),
     **dict.fromkeys(("HGMMA", "IGMMA", "QGMMA", "BGMMA"), "wgmma.mma_async"),
 })  # fmt: skip
-"""Names of machine instructions, whole or the beginning of longer ones, with the PTX that they are made of."""
+"""Names of machine instructions, or prefixes of names, with the PTX that they implement."""
 
 
 def ptx_of(name: str) -> tuple[str, str] | None:
-    """Return the language that a name is of, and its PTX; None for what is neither CUDA C++ nor machine code.
+    """Return the language of a name, and its PTX; None if it is neither CUDA C++ nor machine code.
 
     Examples
     --------
@@ -285,12 +285,12 @@ def no_instruction(name: str) -> str | None:
 
 
 def _function(name: str) -> str:
-    """Return a function's name without namespaces and what is in parentheses."""
+    """Return a function's name without namespaces and parentheses."""
     return re.split(r"[(<]", name)[0].rpartition("::")[2]
 
 
-# Matrix instructions of machine code: the words of a name say the shape, then the types that the opcode does not
-# (docs/specification/lowering.md 2).
+# Matrix instructions of machine code: the words of a name give the shape, then the types that the opcode does not
+# determine (docs/specification/lowering.md 2).
 
 _SHAPE = re.compile(r"(\d+)x(\d+)x(\d+)|(16|8)(8)(\d+)")
 _FP8 = ("e4m3", "e5m2")
@@ -298,10 +298,11 @@ _TYPES = ("f16", "f32", "bf16", "tf32", *_FP8, "e3m2", "e2m3", "e2m1", "s8", "u8
 
 
 def matrix(opcode: str, words: list[str]) -> str | None:
-    """Return the mnemonic of a matrix instruction, if its words say enough of it.
+    """Return the mnemonic of a matrix instruction, if its words determine one.
 
-    Of a sparse one it is the mnemonic with `::ordered_metadata`; where several kinds of block scaling share one, the
-    first of them; of `m8n8k4`, whose steps are instructions of their own, that of row.col.
+    For a sparse one this is the mnemonic with `::ordered_metadata`; if several kinds of block scaling share one
+    machine instruction, the first of them; for `m8n8k4`, whose steps are separate machine instructions, that of
+    row.col.
 
     Examples
     --------
@@ -324,7 +325,7 @@ def matrix(opcode: str, words: list[str]) -> str | None:
 
 
 def _types(opcode: str, words: list[str]) -> dict[str, str] | None:
-    """Types of the operands: what the opcode leaves open is in the words, results before multiplicands."""
+    """Types of the operands: those that the opcode leaves open are in the words, results before multiplicands."""
     match opcode.replace("GMMA", "MMA"), words:
         case "HMMA", [d, *rest] if d in ("f16", "f32"):
             c = rest.pop(0) if rest and rest[0] in ("f16", "f32") else d
@@ -344,7 +345,7 @@ def _types(opcode: str, words: list[str]) -> dict[str, str] | None:
 
 
 def _kind(opcode: str, words: list[str], fields: Mapping[str, Any]) -> dict[str, str | None]:
-    """`kind`, and of block scaling how many scales a row has and their type."""
+    """`kind`, and for block scaling the number of scales per row and their type."""
     if "SF" in words:
         stype = "ue4m3" if "UE4M3" in words else "ue8m0"
         if opcode == "QMMA":
@@ -358,7 +359,7 @@ def _kind(opcode: str, words: list[str], fields: Mapping[str, Any]) -> dict[str,
 
 
 def _legal(grammar: Grammar[Any], fields: Mapping[str, Any]) -> str | None:
-    """Print a mnemonic, if it is one."""
+    """Print a mnemonic if it is legal."""
     mnemonic = grammar.printed(fields)
     return mnemonic if mnemonic in _mnemonics(grammar) else None
 

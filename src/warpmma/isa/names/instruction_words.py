@@ -1,24 +1,24 @@
 """Words that people type, and the instruction that they name.
 
-1. A mnemonic names itself, its qualifiers in any order; so does machine code whose words say enough (HMMA.16816.F32).
-2. Else the words are fragments, separated by blanks or dots, in any order; small and capital letters are the same.
-   Each of them must be true of the instruction: `m16n8k16` or `16x8x16`; `m16`, `n8`, `k16` alone; `mma`, `wgmma`;
+1. A mnemonic names itself, its qualifiers in any order; so does machine code whose words suffice (HMMA.16816.F32).
+2. Otherwise the words are fragments, separated by blanks or dots, in any order and case. Each must be true of the
+   instruction: `m16n8k16` or `16x8x16`; `m16`, `n8`, `k16` alone; `mma`, `wgmma`;
    `sp`, `sp::ordered_metadata`, `dense`; `kind::mxf4` or `mxf4`; `block_scale`; `scale_vec::4X` or `4X`; `ue8m0`,
    `ue4m3`; `satfinite`; `rn`, `rz`, `rm`, `rp`; `xor`, `and`; layouts; and `a=e4m3`, `d=f16`, `m=16` and so on, with
-   the names that `warpmma.find` has.
-3. Types, by PTX's names or by those of Python's libraries (`fp16`, `int8`, `float8_e4m3fn`), mean what their number
-   says. One is that of A and B, or where nothing is that, of D. Two are those of D and of A and B, in either order, or
-   where nothing is that, of A and of B. Three are of D, A and B; four of D, A, B and C. `nvfp4` and the like are what
-   they stand for. Two layouts are those of A and B; one is of either.
-4. If several instructions are left, the plainest is taken, and a note says which, and what it has that the others have
-   not: on the target; `mma`, no `wgmma`; dense; without block scales; without kind; without satfinite; without
-   rounding; A by rows and B by columns; with accumulators of 32 bits (of f64 64); with C of D's type; `.sp`, which is
-   without ordered metadata; with defaults left out. The first of these is the strongest.
-5. An omitted qualifier is one that the instruction does not have, as in a mnemonic. The type of D is not a qualifier:
-   it is chosen if the answer names the instruction, or is a place. If the answer consists of bits alone, words that
+   the argument names of `warpmma.find`.
+3. Types have PTX's names or those of Python libraries (`fp16`, `int8`, `float8_e4m3fn`); their number determines their
+   meaning. One is the type of A and B, or, if nothing matches, of D. Two are those of D and of A and B, in either
+   order, or, if nothing matches, of A and of B. Three are of D, A and B; four of D, A, B and C. `nvfp4` and the like
+   are replaced by what they stand for. Two layouts are those of A and B; one is of either.
+4. If several instructions remain, the plainest is chosen, and a note says which, and how it differs from the others:
+   on the target; `mma`, not `wgmma`; dense; without block scales; without kind; without satfinite; without rounding; A
+   row-major and B column-major; with 32-bit accumulators (64-bit for f64); with C of D's type; `.sp` without ordered
+   metadata; with defaults omitted. Earlier criteria take precedence.
+5. An omitted qualifier means that the instruction does not have it, as in a mnemonic. The type of D is not a qualifier:
+   it is chosen if the answer names the instruction or is a position. If the answer consists of bits alone, words that
    leave the type open are an error.
-6. Shape, types of A and B, operation of bits, kind and scales are never chosen: where these still differ, the error
-   says what would tell them apart.
+6. Shape, types of A and B, bit operation, kind and scales are never chosen: if these still differ, the error says what
+   would distinguish them.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from .mnemonics import parse_mnemonic
 from .name_meanings import explained
 
 LONGEST = 400
-_FEW = 3  # that an error lists
+_FEW = 3  # instructions that an error lists
 _LIBRARY = re.compile(r"\b(torch|np|numpy|ml_dtypes|jnp|tl|cutlass|cute)\.")
 
 
@@ -55,7 +55,7 @@ def _layouts(i: MatrixInstruction) -> list[str]:
 
 
 _OF_D = "accumulators of 32 bits"
-# Rule 4: what is plain, the first of them the strongest.
+# Rule 4: criteria of plainness, the most important first.
 _PLAIN: tuple[tuple[str, Fragment], ...] = (
     ("mma", lambda i: not warpgroup(i)),
     ("dense", lambda i: not i.sparse),
@@ -106,7 +106,7 @@ def named(words: str | Sequence[str], target: str | None = None, *, for_bits: bo
     target : str, optional
         Its instructions are preferred. Any other instruction is an error in the code that looks it up for the target.
     for_bits : bool
-        Whether the type of D must be given (rule 5).
+        Whether the answer consists of bits, so that the words must give the type of D (rule 5).
 
     Returns
     -------
@@ -185,7 +185,7 @@ def _whole(text: str) -> Named | None:
         except MnemonicError:
             known = {*VOCABULARY}
             words = text.lower().rstrip(";").split(".")[1:]
-            if len(words) > 5 or not all(x in known or sizes_of(x) for x in words):  # it was meant to be whole
+            if len(words) > 5 or not all(x in known or sizes_of(x) for x in words):  # meant as a whole mnemonic
                 raise
             return None
     if re.match(r"[A-Z]{2,}\.", text) and " " not in text:
@@ -197,7 +197,7 @@ def _whole(text: str) -> Named | None:
 
 
 def _left(fragments: Sequence[str], text: str, all_kinds: bool = False) -> list[MatrixInstruction]:
-    """Rules 2 and 3. Of `wgmma`, which is many, nothing is made where an `mma` is all of it and one is enough."""
+    """Rules 2 and 3. If one match suffices and an `mma` matches, skip the many `wgmma`."""
     every: list[MatrixInstruction] = list(instructions())
     found = _typed(_true(fragments, text, every), fragments)
     if all_kinds or not found:
@@ -209,7 +209,7 @@ def _left(fragments: Sequence[str], text: str, all_kinds: bool = False) -> list[
 
 
 def _true(fragments: Iterable[str], text: str, every: Sequence[MatrixInstruction]) -> list[MatrixInstruction]:
-    """Return the instructions that match all fragments, ignoring the meaning of those with a place."""
+    """Return the instructions that match all fragments, ignoring the order of types and layouts."""
     tests = [fragment_test(fragment, text) for fragment in fragments if not has_place(fragment)]
     return [i for i in every if all(test(i) for test in tests)]
 
@@ -240,7 +240,7 @@ def _nearest(asked: str, known: Iterable[str], of: str = "") -> str:
 
 
 def _typed(left: list[MatrixInstruction], fragments: Sequence[str]) -> list[MatrixInstruction]:
-    """Rule 3, and layouts: two are those of A and B, one is of either."""
+    """Rule 3, with layouts: two are those of A and B, one is of either."""
     layouts = [x for x in fragments if x in ("row", "col")]
     if layouts:
         left = [i for i in left if (_layouts(i) == layouts if len(layouts) > 1 else layouts[0] in _layouts(i))]

@@ -1,4 +1,4 @@
-"""Fragments of mnemonics that people type, and what each says of an instruction: the words of `instruction_words`."""
+"""Fragments of mnemonics that people type, and what each says about an instruction: see `instruction_words`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _OPEN = {
 STAND_FOR: Mapping[str, str] = MappingProxyType(
     {"nvfp4": "mxf4nvf4 4X ue4m3", "mxfp4": "mxf4 ue8m0", "mxfp8": "mxf8f6f4 ue8m0", "mxfp6": "mxf8f6f4 ue8m0"}
 )
-"""Names of number formats with scales, and the fragments that they are."""
+"""Names of number formats with scales, and the fragments that they stand for."""
 
 
 def warpgroup(i: MatrixInstruction) -> bool:
@@ -78,13 +78,13 @@ VOCABULARY: tuple[str, ...] = (*TYPES, *_SIMPLE, *STAND_FOR, "row", "col", *(f"{
 
 
 def type_named(name: str) -> str | None:
-    """Return PTX's name of a type, of any of its names; None for none."""
+    """Return PTX's name of a type from any of its names; None if there is no such type."""
     lowered = name.lower()
     return lowered if lowered in TYPES else _TYPE_NAMES.get(lowered)
 
 
 def sizes_of(fragment: str) -> dict[str, int]:
-    """Return the sizes that a fragment names."""
+    """Return the sizes that a fragment gives."""
     match = _SHAPE.fullmatch(fragment) if fragment else None
     if match is None:
         return {}
@@ -93,18 +93,18 @@ def sizes_of(fragment: str) -> dict[str, int]:
 
 
 def has_place(fragment: str) -> bool:
-    """Whether a fragment has a meaning by its place among its like: types and layouts."""
+    """Whether the meaning of a fragment depends on its position: types and layouts."""
     return bool(type_named(fragment)) or fragment in ("row", "col")
 
 
 def is_fragment(word: str) -> bool:
-    """Whether a word says something of an instruction."""
+    """Whether a word says something about an instruction."""
     lowered = word.lower()
     return lowered in _SIMPLE or lowered in STAND_FOR or has_place(lowered) or bool(sizes_of(lowered))
 
 
 def fragment_test(fragment: str, text: str) -> Fragment:
-    """Return what a fragment, none with a place, says; `MnemonicError` if it says nothing. Errors quote the text."""
+    """Return what a fragment without a position says; `MnemonicError` if nothing. Errors quote the text."""
     if fragment in _SIMPLE:
         return _SIMPLE[fragment]
     if sizes := sizes_of(fragment):

@@ -1,4 +1,4 @@
-"""Mnemonics of `mma` and `wgmma`, read."""
+"""Parsers of the mnemonics of `mma` and `wgmma`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .name_meanings import explained
 
 
 def check_target(instruction: str | PtxInstruction, target: str) -> None:
-    """Raise `TargetError` unless the target exists and has the instruction, a record of any kind or an `mma`'s name."""
+    """Raise `TargetError` unless the target exists and has the instruction: any record, or the name of an `mma`."""
     check_known(target)
     if not isinstance(instruction, PtxInstruction):
         instruction = parse_mma(instruction)
@@ -37,9 +37,8 @@ def parse_warpgroup(mnemonic: str | WarpgroupInstruction) -> WarpgroupInstructio
     Parameters
     ----------
     mnemonic : str or WarpgroupInstruction
-        Qualifiers in any order after `wgmma.mma_async`, but that D, A and B name their types in this order, and `.and`
-        comes before `.popc`. ptxas reads them so too; that it overlooks a missing `.aligned` and a repeated `.sync` is
-        not followed.
+        Qualifiers in any order after `wgmma.mma_async`, except that the types of D, A and B keep this order, and `.and`
+        comes before `.popc`. So does ptxas; but unlike ptxas this refuses a missing `.aligned` and a repeated `.sync`.
 
     Returns
     -------

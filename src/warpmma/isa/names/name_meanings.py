@@ -1,8 +1,8 @@
-"""Names of instructions: those that PTX has, which of them are simulated where, and what other names mean.
+"""Names of instructions: those of PTX, what simulates them, and what other names mean.
 
-Messages about mnemonics read these tables; nothing is accepted that they name.
+These tables serve messages about mnemonics; the names in them are not accepted as input.
 
-Source: PTX ISA 9.1, 9.7 (every opcode of its sections); ptxas 13.0 knows each.
+Source: PTX ISA 9.1, 9.7 (every opcode of its sections); ptxas 13.0 accepts each.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LONGEST = 160
 
 
 def explained(name: str, here: Door) -> str:
-    """Describe a known name that another function than the one called reads; "" otherwise.
+    """Describe a known name that a function other than the called one reads; "" otherwise.
 
     Parameters
     ----------

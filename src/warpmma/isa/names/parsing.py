@@ -23,9 +23,9 @@ def parse(mnemonic: str | Instruction) -> Instruction:
     Parameters
     ----------
     mnemonic : str or Instruction
-        Qualifiers in any order, but that D, A, B and C name their types in this order and A its layout before B. Or
-        words, as the command line takes them: shape, types, and qualifiers other than those of a plain instruction.
-        They must say the type of D, where there are several; C is then of D's type.
+        Qualifiers in any order, except that the types of D, A, B and C keep this order, and the layout of A precedes
+        that of B. Or words, as on the command line: shape, types, and qualifiers that a plain instruction does not
+        have. They must give the type of D if there are several; C then has D's type.
 
     Returns
     -------
@@ -34,8 +34,8 @@ def parse(mnemonic: str | Instruction) -> Instruction:
     Raises
     ------
     MnemonicError
-        Says which part is unknown, missing or does not go with the rest, and names the nearest legal mnemonic; of
-        words, what would tell those instructions apart that they leave.
+        Names the part that is unknown, missing or inconsistent with the rest, and the nearest legal mnemonic; for
+        words, what would distinguish the remaining instructions.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def parse(mnemonic: str | Instruction) -> Instruction:
 
 
 def parse_any(mnemonic: str | MatrixInstruction) -> MatrixInstruction:
-    """Read a mnemonic of either kind, `mma` or `wgmma`, or words that name one, as `parse` does.
+    """Read a mnemonic of `mma` or `wgmma`, or words that name one, like `parse`.
 
     Returns
     -------
@@ -66,7 +66,7 @@ def parse_any(mnemonic: str | MatrixInstruction) -> MatrixInstruction:
     Raises
     ------
     MnemonicError, UnsupportedError
-        As `parse` and `parse_warpgroup` do.
+        See `parse` and `parse_warpgroup`.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def parse_any(mnemonic: str | MatrixInstruction) -> MatrixInstruction:
 
 
 def plainest(mnemonic: str | MatrixInstruction, target: str | None = None) -> MatrixInstruction:
-    """Read what `parse_any` does, for an answer that names the instruction: words may leave the type of D open.
+    """Like `parse_any`, for an answer that names the instruction: words may leave the type of D open.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def parse_holder(mnemonic: str | FragmentHolder) -> FragmentHolder:
     Raises
     ------
     MnemonicError, UnsupportedError
-        As of `parse_any` and `parse_fragments`; words may leave the type of D open.
+        See `parse_any` and `parse_fragments`; words may leave the type of D open.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The instructions of `mma`, `wgmma`, `wmma` and `ldmatrix` and its like: rows, and records made of them."""
+"""The instructions of `mma`, `wgmma`, `wmma`, `ldmatrix` and the like: rows, and the records derived from them."""
 
 from .families import FAMILIES, Family
 from .fragment_record import MEASURED_ON, FragmentForm, FragmentInstruction

@@ -1,10 +1,10 @@
 """The rows of the table of `mma`.
 
-Each `Family` stands for all combinations of its choices; `instructions` makes records of them. That the rows yield what
-ptxas takes, on the same targets and from the same PTX versions, is tested against a catalogue and against ptxas itself.
+Each `Family` stands for all combinations of its choices; `instructions` makes their records. Tests compare the rows
+with what ptxas accepts, by target and PTX version: against a catalogue and against ptxas itself.
 
-Sources: PTX ISA 9.1, 9.7.14.5.14 and 9.7.14.6.3 (docs/specification/ptx.md 1); the sets of legal
-mnemonics were asked of ptxas 12.9 to 13.5.
+Sources: PTX ISA 9.1, 9.7.14.5.14 and 9.7.14.6.3 (docs/specification/ptx.md 1); the sets of mnemonics that ptxas 12.9 to
+13.5 accept.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ class Family(Shown):
     sparsity, kind : str, optional
     scales : tuple of (scale_vec or None, stype or None)
     satfinite, roundings, bit_ops : tuple
-        Choices of each qualifier; None where it is left out.
+        Choices of each qualifier; None means omitted.
     since : str
-        First target. Of a target without suffix every later one follows; of an "f" one the later ones with "f" or "a";
-        of an "a" one the later ones with "a".
+        First target. Without a suffix it includes all later targets; with "f" the later ones with "f" or "a"; with "a"
+        the later ones with "a".
     """
 
     shapes: str  # PTX shapes, separated by blanks
@@ -57,7 +57,7 @@ class Family(Shown):
 
     @property
     def choices(self) -> Choices:
-        """What the fields of an instruction hold: the table has the combinations, the last choice fastest."""
+        """The values of the fields: the table has all combinations, the last choice fastest."""
         return (
             (("sparsity", "kind"), ((self.sparsity, self.kind),)),
             (("m", "n", "k"), tuple(tuple(map(int, re.findall(r"\d+", shape))) for shape in self.shapes.split())),

@@ -1,11 +1,11 @@
 """Instructions that move or multiply fragments and are not `mma`: `ldmatrix`, `stmatrix`, `movmatrix`, `wmma`.
 
-1. A form is a row of the table: a spelling, and what all its mnemonics have in common. The words of a mnemonic give the
-   fields of its record.
-2. `fragment` is what a lane's registers hold of an operand, as a layout. Where the layout differs between targets, a
-   target must be named: an error is better than the answer for another GPU.
-3. `layout_known` says where a layout comes from. PTX defines the fragments of `ldmatrix` and its like. It calls those
-   of `wmma` opaque: they are read from machine code, and measured on one GPU.
+1. A form is a row of the table: a spelling, and what its mnemonics have in common. The words of a mnemonic determine
+   the fields of its record.
+2. `fragment` returns the part of an operand in a lane's registers, as a layout. If the layout differs between targets,
+   the caller must name one: an error is better than the answer for another GPU.
+3. `layout_known` returns the source of a layout. PTX defines the fragments of `ldmatrix` and the like. It calls those
+   of `wmma` opaque: they were read from machine code, and measured on one GPU.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from ..grammar import FormInstruction, InstructionForm
 from ..targets import TARGETS
 
 Variant = Literal["matrix", "copy"]
-"""What the numbers of `Layout.matrix` count: matrices, or the copies of one."""
+"""What `Layout.matrix` numbers: matrices, or copies of one."""
 
 MEASURED_ON = tuple(t.name for t in TARGETS.values() if t.capability == (9, 0))
-"""Targets of the GPU that layouts were measured on, an H200."""
+"""Targets of the GPU on which layouts were measured, an H200."""
 
 READ_ON = ("sm_70", "sm_72", "sm_75", "sm_80", "sm_86", "sm_89", "sm_90")
 """Targets for which opaque layouts were read from machine code of ptxas: `tests/data/wmma.json`."""
@@ -63,7 +63,7 @@ class FragmentInstruction(FormInstruction, ABC):
         """Return the layout of an operand on a target that has the instruction."""
 
     def element_type(self, operand: str) -> str:
-        """PTX type of an operand's elements in registers; "address" of addresses. Another operand is refused."""
+        """PTX type of an operand's elements in registers; "address" for addresses. Other operands are errors."""
         check_choice(f"{self}: operand", operand, self.operands)
         return self._element_type(operand)
 
@@ -76,21 +76,21 @@ class FragmentInstruction(FormInstruction, ABC):
         return self.fragment(operand, target).matrices
 
     def fragment(self, operand: str, target: str | None = None) -> Layout:
-        """Return what a lane's registers hold of an operand.
+        """Return the part of an operand that a lane's registers hold, as a layout.
 
         Parameters
         ----------
         operand : str
             One of `operands`.
         target : str, optional
-            May be left out where all targets of the instruction have one layout.
+            Optional if the layout is the same on all targets of the instruction.
 
         Raises
         ------
         OperandError
             Another operand.
         TargetError
-            An unknown target, one without the instruction, or none where targets differ (rule 2).
+            An unknown target, one without the instruction, or no target although targets differ (rule 2).
         """
         check_choice(f"{self}: operand", operand, self.operands)
         if target is not None:
@@ -137,12 +137,12 @@ class FragmentInstruction(FormInstruction, ABC):
             One of `operands`.
         by : {"element", "lane"}
         target : str, optional
-            As of `fragment`.
+            As for `fragment`.
 
         Raises
         ------
         OperandError, TargetError
-            Another operand, order or theme; a target as of `fragment`.
+            Another operand, order or theme; for targets see `fragment`.
         """
         return view(self, "svg", operand, by, target=target, theme=theme)
 
@@ -152,8 +152,8 @@ class FragmentForm(InstructionForm[FragmentInstruction]):
     """A row of the table: mnemonics that differ in their qualifiers."""
 
     section: str  # of the PTX ISA
-    compared: str = ""  # what was compared with an H200; empty where nothing was
-    opaque: bool = False  # whether PTX leaves the fragments open
+    compared: str = ""  # what was compared with an H200; empty if nothing
+    opaque: bool = False  # whether PTX leaves the fragments undefined
 
     def layout_known(self, target: str | None = None) -> str:
         """Rule 3."""
@@ -185,6 +185,6 @@ def _span(targets: tuple[str, ...]) -> str:
 
 @cache
 def form_of(forms: tuple[FragmentForm, ...], mnemonic: str) -> FragmentForm:
-    """Return which of some forms spells a mnemonic."""
+    """Return the form that spells a mnemonic."""
     words = tuple(mnemonic.split("."))
     return next(form for form in forms if form.match(words))

@@ -24,7 +24,7 @@ def parse_fragments(mnemonic: str | FragmentInstruction) -> FragmentInstruction:
     Parameters
     ----------
     mnemonic : str or FragmentInstruction
-        Qualifiers in any order, but that types, layouts and state spaces keep theirs.
+        Qualifiers in any order, except that types, layouts and state spaces keep their relative order.
 
     Returns
     -------
@@ -33,7 +33,7 @@ def parse_fragments(mnemonic: str | FragmentInstruction) -> FragmentInstruction:
     Raises
     ------
     MnemonicError
-        Names the nearest that there is.
+        Names the nearest legal mnemonic.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def parse_fragments(mnemonic: str | FragmentInstruction) -> FragmentInstruction:
 
 @cache
 def _table() -> InstructionTable[FragmentForm, FragmentInstruction]:
-    return InstructionTable(FRAGMENT_FORMS)  # proved with the rows of `operations`, which spell the same
+    return InstructionTable(FRAGMENT_FORMS)  # validated with the rows of `operations`, which have the same spellings
 
 
 @cache

@@ -1,9 +1,9 @@
 """Matrix instructions of every kind: what their records have in common, and tables of them.
 
-1. Every combination of a row's choices is an instruction, and no two rows yield one: such a table is refused when it is
-   first used.
-2. A mnemonic is read by the grammar of its kind; what was read must be an instruction of the table. The error for any
-   other says which parts differ from the nearest that is.
+1. Every combination of a row's choices is an instruction, and no two rows yield the same one: otherwise the first use
+   of the table fails.
+2. The grammar of its kind reads a mnemonic; the result must be an instruction of the table. Otherwise the error says
+   which parts differ from the nearest legal one.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from ..grammar import SIMULATED, Door, Grammar, MnemonicRow, PtxInstruction, Ver
 
 
 class MatrixInstruction(PtxInstruction):
-    """The parts of a mnemonic, and what follows from shape and types.
+    """The parts of a mnemonic, and properties derived from shape and types.
 
-    A field that is nothing a mnemonic could hold is a `MnemonicError`.
+    A field whose value no mnemonic could have is a `MnemonicError`.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class MatrixInstruction(PtxInstruction):
                 expected = "a qualifier, a string"
             if not good:
                 raise MnemonicError(f"no instruction has {name} {shown(value)}; expected {expected}")
-            if type(value) is not plain:  # NumPy's, or a subclass, which may act otherwise
+            if type(value) is not plain:  # NumPy's, or a subclass, which may behave differently
                 object.__setattr__(self, name, plain(value))
 
     @cached_property
@@ -94,7 +94,7 @@ class MatrixInstruction(PtxInstruction):
 
     @property
     def canonical(self) -> Self:
-        """The same instruction with defaults left out: spellings of one operation compare equal here."""
+        """The same instruction with defaults omitted: spellings of one operation compare equal here."""
         return self
 
     @property
@@ -114,7 +114,7 @@ class MatrixInstruction(PtxInstruction):
 
     @property
     def documented(self) -> bool:
-        """Whether PTX's grammar has this spelling; ptxas takes a few more."""
+        """Whether PTX's grammar has this spelling; ptxas accepts a few more."""
         return self.family.documented
 
     @property
@@ -132,12 +132,12 @@ class MatrixInstruction(PtxInstruction):
         return FORMATS[self.type(operand)]
 
     def layout(self, operand: Operand) -> Layout:
-        """Fragment layout of an operand; of a sparse A, that of its stored elements.
+        """Fragment layout of an operand; for a sparse A, that of its stored elements.
 
         Raises
         ------
         OperandError
-            Another operand; of a warpgroup's instruction B, too, which lies in shared memory.
+            Another operand; for warpgroup instructions also B, which is in shared memory.
         """
         found = self._layouts.get(operand) if isinstance(operand, str) else None
         if found is None:
@@ -155,9 +155,9 @@ class MatrixInstruction(PtxInstruction):
         operand : {"A", "B", "C", "D", "metadata", "scale_a", "scale_b"}
         by : {"element", "lane"}
         selector, byte_id, thread_id : int, optional
-            Of metadata and of scales: only what is read with these.
+            For metadata and scales: draw only what an instruction with these selectors reads.
         theme : {"auto", "light", "dark"}
-            As the reader's system or page says, or fixed.
+            "auto" follows the reader's system or page.
 
         Raises
         ------
@@ -191,12 +191,12 @@ RowT = TypeVar("RowT", bound=MnemonicRow)
 class Table(Record, Generic[InstructionT, RowT]):
     """All instructions of one kind."""
 
-    record: type[InstructionT]  # what the fields of the grammar make
+    record: type[InstructionT]  # the record that the fields of the grammar make
     grammar: Grammar[RowT]
 
     @cached_property
     def rows(self) -> Mapping[InstructionT, RowT]:
-        """The row of each instruction, in the order of the rows; `TableError` where two yield one."""
+        """The row of each instruction, in the order of the rows; `TableError` if two rows yield the same one."""
         named, known = [field.name for field in fields(self.record)], self.grammar.types  # type: ignore[arg-type]
         if sorted(named) != sorted(known):
             raise TableError(f"{self.record.__name__} has the fields {named}; its grammar spells {list(known)}")
@@ -216,7 +216,7 @@ class Table(Record, Generic[InstructionT, RowT]):
         return tuple(instruction for instruction, row in self.rows.items() if target in row.targets)
 
     def row(self, instruction: InstructionT) -> RowT:
-        """Return the row that an instruction comes from; raise `MnemonicError` for a record that is none."""
+        """Return the row of an instruction; raise `MnemonicError` for a record that has none."""
         row = self.rows.get(instruction)
         if row is None:
             raise MnemonicError(self._explained(instruction))
@@ -229,7 +229,7 @@ class Table(Record, Generic[InstructionT, RowT]):
         ----------
         mnemonic : str or record
         explain : callable, optional
-            From a name that starts otherwise, and what is read here, to what it is: for the error.
+            Explains, for the error, a name that starts differently, given what is read here.
         """
         if isinstance(mnemonic, self.record):
             _ = mnemonic.family
@@ -241,7 +241,7 @@ class Table(Record, Generic[InstructionT, RowT]):
         return lru_cache(maxsize=4096)(self._parsed)
 
     def _parsed(self, text: str, mnemonic: str, explain: Explain | None) -> InstructionT:
-        """Read the text of a mnemonic; errors quote it as it came."""
+        """Read the text of a mnemonic; errors quote it as given."""
         opcode = self.grammar.opcode
         words = text.split(".")
         start = ".".join(words[: opcode.count(".") + 1])
@@ -259,7 +259,7 @@ class Table(Record, Generic[InstructionT, RowT]):
     def _explained(self, instruction: InstructionT) -> str:
         """Explain why a well-formed mnemonic is illegal: list the parts that differ from the nearest legal one.
 
-        Ties are resolved by the nearest k, then by the nearest n.
+        The nearest k, then the nearest n, breaks ties.
         """
         for refusal in self.grammar.refusals:
             if all(getattr(instruction, name) == value for name, value in refusal.fields.items()):

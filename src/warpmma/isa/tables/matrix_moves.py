@@ -2,19 +2,19 @@
 
 The rules (PTX ISA 9.1: `ldmatrix`, `stmatrix`, `movmatrix`; docs/specification/ptx.md 5):
 
-1. Memory has rows of 16 bytes, each at an address of its own. Row p of matrix q, of matrices with R rows each, is where
-   lane R q + p points; addresses of other lanes do not count.
+1. Memory has rows of 16 bytes, each with its own address. The address of row p of matrix q, if a matrix has R rows,
+   comes from lane R q + p; addresses of other lanes are ignored.
 2. A row holds 8 elements of 16 bits or 16 of fewer, lowest first. Those of 6 and 4 bits become bytes, with 0 above.
-3. With M[p][x] as element x of row p, an element's place in the fragment is a renaming of bits. The law is that of
-   `mma`'s multiplicands (`layouts`): across the rows go l2 l3 l4, along them the bits inside the register, then l0 l1.
-   With `.trans` rows and columns change places: a lane's register holds elements of several rows.
-4. The element bits that are left name, lowest first, the upper 8 of 16 columns, then the matrix: its registers come
-   after those of the matrix before. The exception is `stmatrix.m16n8.trans.b8`, whose register is a fragment of an
-   accumulator, c0 to c3, as bytes: inside it are two rows of memory, then two columns 8 apart.
+3. With M[p][x] as element x of row p, the position of an element in the fragment is a permutation of its index bits, as
+   for `mma`'s multiplicands (`layouts`): l2 l3 l4 select the row; the bits inside the register, then l0 l1, select the
+   column. `.trans` exchanges rows and columns: a lane's register holds elements of several rows.
+4. The remaining element bits select, lowest first, the upper 8 of 16 columns, then the matrix: its registers follow
+   those of the previous matrix. The exception is `stmatrix.m16n8.trans.b8`, whose register is a fragment of an
+   accumulator, c0 to c3, as bytes: it holds two rows of memory, then two columns 8 apart.
 5. `movmatrix` transposes one m8n8 matrix of 16 bits: its source A has the layout of `ldmatrix` without `.trans`, its
    result D holds the same matrix, by the same rows and columns, in the layout with it.
 
-`ldmatrix...m8n16...s8.s4` (PTX 9.4) is not here: there is no text of what it does.
+`ldmatrix...m8n16...s8.s4` (PTX 9.4) is missing: its semantics are not documented.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ TRANSPOSED = "1,488,222,925 lanes of 1,409 operations of sm_90a"
 
 @dataclass(frozen=True, kw_only=True)
 class FragmentMove(FragmentInstruction):
-    """One `ldmatrix` or `stmatrix`. Without `.shared` the addresses are generic ones that fall into shared memory.
+    """One `ldmatrix` or `stmatrix`. Without `.shared` the addresses are generic addresses of shared memory.
 
     Its operands are the fragment, D of a load and A of a store, and the lanes' addresses: `address` has an element for
     each row.
@@ -44,9 +44,9 @@ class FragmentMove(FragmentInstruction):
     ----------
     direction : {"load", "store"}
     layout : Layout
-        Place of element `[matrix, row, column]` in the fragment; rows are those of memory.
+        Position of element `[matrix, row, column]` in the fragment; rows are those of memory.
     bits : int
-        Bits of an element in memory: 16, 8, 6 or 4. In registers, 6 and 4 are in bytes.
+        Bits of an element in memory: 16, 8, 6 or 4. In registers, elements of 6 and 4 bits take a byte.
 
     Examples
     --------
@@ -94,7 +94,7 @@ class FragmentMove(FragmentInstruction):
 
     @property
     def address_lanes(self) -> int:
-        """How many lanes, from lane 0 on, have addresses that count."""
+        """How many lanes, from lane 0 on, supply addresses."""
         return self.matrices * self.rows_per_matrix
 
     @property
@@ -120,7 +120,7 @@ class FragmentMove(FragmentInstruction):
         return "address" if operand == "address" else f"b{min(self.layout.packing.slot, 16)}"
 
     def counted(self, operand: str, target: str | None = None) -> int:
-        """Return how many matrices it moves: addresses of further lanes do not count."""
+        """Return how many matrices it moves: addresses of further lanes are ignored."""
         self.fragment(operand, target)
         return self.matrices
 
@@ -130,7 +130,7 @@ class FragmentMove(FragmentInstruction):
 
 @cache
 def _addresses(rows: int, shared: bool) -> Layout:
-    """Return the layout of the lanes' addresses (rule 1), one in a register; of matrices that lanes could point to."""
+    """Return the layout of the lanes' addresses (rule 1), one per register, for as many matrices as lanes allow."""
     lanes = tuple(f"l{i}" for i in range(LANES.bit_length() - 1))
     bits, width = rows.bit_length() - 1, 32 if shared else 64
     return Layout(row=lanes[:bits], column=(), matrix=lanes[bits:], packing=Packing(slot=width, bits=width))
@@ -157,7 +157,7 @@ class FragmentTranspose(FragmentInstruction):
 
     @cached_property
     def signature(self) -> Signature:
-        """Its operands: a register of the matrix before, and one after."""
+        """Its operands: a register of the matrix, and one of its transpose."""
         return value("d0", "b32", role="result"), value("a0", "b32")
 
     def _element_type(self, operand: str) -> str:
@@ -177,7 +177,7 @@ _ACROSS = ("l2", "l3", "l4")
 
 @cache
 def _layout(row: tuple[str, ...], column: tuple[str, ...], packing: Packing, matrices: int) -> Layout:
-    """Return the fragment of some matrices whose bits of rows and columns are renamed so (rule 4)."""
+    """Return the fragment of some matrices with this permutation of the bits of rows and columns (rule 4)."""
     elements = len(row) + len(column) - 5  # bits of a matrix's elements in a lane
     matrix = tuple(f"e{i}" for i in range(elements, elements + matrices.bit_length() - 1))
     return Layout(row=row, column=column, matrix=matrix, packing=packing)

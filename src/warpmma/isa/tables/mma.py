@@ -1,9 +1,9 @@
-"""Instructions of `mma`: a record for every mnemonic that ptxas takes, made of a few dozen family rows.
+"""Instructions of `mma`: a record for every mnemonic that ptxas accepts, derived from a few dozen family rows.
 
-`parse` reads a mnemonic with its qualifiers in any order, as ptxas does; `str` prints it in the order of PTX's grammar,
-with what was spelled out (a default `.scale_vec`, `.rn`) spelled out again. `instructions` lists what a target has.
+`parse` reads a mnemonic with its qualifiers in any order, like ptxas; `str` prints it in the order of PTX's grammar and
+keeps explicit defaults (`.scale_vec`, `.rn`). `instructions` lists the instructions of a target.
 
-Sources: PTX ISA 9.1, 9.7.14.5.14 and 9.7.14.6.3; the sets of legal mnemonics were asked of ptxas 12.9 to 13.5.
+Sources: PTX ISA 9.1, 9.7.14.5.14 and 9.7.14.6.3; the sets of mnemonics that ptxas 12.9 to 13.5 accept.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ MMA: Grammar[Family] = Grammar(
         MnemonicSlot(part="popc", holds=None, partner="bit_op"),
     ),
     rows=FAMILIES,
-    # The types of A and B are what a user cares for most, then the shape.
+    # Users care most for the types of A and B, then for the shape.
     weights={"a_type": 4, "b_type": 4, "sparsity": 3, "m": 2, "n": 2, "d_type": 2, "kind": 2},
     refusals=(
         Refusal(
@@ -54,7 +54,7 @@ MMA: Grammar[Family] = Grammar(
 
 @dataclass(frozen=True, kw_only=True)
 class Instruction(MatrixInstruction):
-    """One `mma` instruction: the parts of its mnemonic, and what follows from them.
+    """One `mma` instruction: the parts of its mnemonic, and properties derived from them.
 
     Attributes
     ----------
@@ -63,13 +63,13 @@ class Instruction(MatrixInstruction):
         Shape; of a sparse instruction k is logical, twice what A stores.
     a_layout, b_layout : {"row", "col"}
     kind, scale_vec, stype : str, optional
-        As spelled; `scale_vec` may be left out where it has a default. `block_scale` follows from `stype`.
+        As spelled; `scale_vec` is None if its default was omitted. `block_scale` follows from `stype`.
     satfinite : bool
     d_type, a_type, b_type, c_type : str
     rounding : {None, "rn", "rz", "rm", "rp"}
-        As spelled; of f64 only.
+        As spelled; for f64 only.
     bit_op : {None, "xor", "and"}
-        Of b1 only; printed with `.popc`.
+        For b1 only; printed with `.popc`.
 
     Examples
     --------
@@ -110,7 +110,7 @@ class Instruction(MatrixInstruction):
 
     @property
     def canonical(self) -> Instruction:
-        """The same instruction with defaults left out: spellings of one operation compare equal here."""
+        """The same instruction with defaults omitted: spellings of one operation compare equal here."""
         default = _DEFAULT_SCALE_VEC.get(self.kind or "")
         return replace(
             self,
@@ -131,7 +131,7 @@ class Instruction(MatrixInstruction):
 
     @cached_property
     def signature(self) -> Signature:
-        """Its operands: fragments of D, A, B and C, then metadata or scales, and what selects them."""
+        """Its operands: fragments of D, A, B and C, then metadata or scales and their selectors."""
         found = [*fragments(self.type, self.layout)]
         if self.sparse:
             found += [value("metadata", "u32", braces="optional", number=False), value("selector", "imm")]
@@ -158,7 +158,7 @@ class Instruction(MatrixInstruction):
 
 
 _DEFAULT_SCALE_VEC = {"mxf8f6f4": "1X", "mxf4": "2X"}
-_CONTAINER_KINDS = ("f8f6f4", "mxf8f6f4")  # every element in a byte of its own
+_CONTAINER_KINDS = ("f8f6f4", "mxf8f6f4")  # each element takes a byte
 _CONTAINER_SHIFT = {"e2m1": 2}
 
 
@@ -176,7 +176,7 @@ def instructions(target: str | None = None) -> tuple[Instruction, ...]:
     Returns
     -------
     tuple of Instruction
-        In the order of the table. Spellings that differ in a default only are listed each.
+        In the order of the table. Spellings that differ only in a default are listed separately.
 
     Raises
     ------

@@ -1,7 +1,7 @@
-"""Warpgroup instructions: every dense `wgmma.mma_async` that ptxas takes, for products of whole matrices.
+"""Warpgroup instructions: every dense `wgmma.mma_async` that ptxas accepts, for products of whole matrices.
 
-B lies in shared memory, A there or in registers, C and D in registers of the four warps. How they lie in memory changes
-no bit of the result, and is not modelled.
+B is in shared memory, A there or in registers, C and D in registers of the four warps. The layout in memory changes no
+bit of the result and is not modelled.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ class WarpgroupFamily(Shown):
     multiplicands: tuple[tuple[str, str], ...]  # types of (A, B)
     satfinite: tuple[bool, ...] = (False,)
     bit_ops: tuple[str | None, ...] = (None,)
-    targets: tuple[str, ...] = ("sm_90a",)  # one: no later target has what came with sm_90a
+    targets: tuple[str, ...] = ("sm_90a",)  # later targets do not have what sm_90a introduced
     ptx: Version = (8, 0)  # first PTX version
     documented: bool = True  # whether PTX's grammar has these spellings
 
     @property
     def choices(self) -> Choices:
-        """What the fields of an instruction hold: the table has the combinations, the last choice fastest."""
+        """The values of the fields: the table has all combinations, the last choice fastest."""
         return (
             (("d_type",), tuple((choice,) for choice in self.d_types)),
             (("a_type", "b_type"), self.multiplicands),
@@ -51,7 +51,7 @@ class WarpgroupFamily(Shown):
 
 
 _BY_8 = tuple(range(8, 257, 8))
-# One of the manual's lists stops at 224; ptxas, and another of its lists, do not.
+# One of the manual's lists stops at 224; another one, and ptxas, do not.
 _BY_16 = (8, 16, 24, 32, *range(48, 257, 16))
 _FP8 = tuple((a, b) for a in ("e4m3", "e5m2") for b in ("e4m3", "e5m2"))
 _EITHER = (False, True)
@@ -83,7 +83,7 @@ WGMMA: Grammar[WarpgroupFamily] = Grammar(
         MnemonicSlot(part="popc", holds=None, partner="bit_op", follows=True),
     ),
     rows=_FAMILIES,
-    # The types of A and B are what a user cares for most, then that of D.
+    # Users care most for the types of A and B, then for that of D.
     weights={"a_type": 4, "b_type": 4, "d_type": 2},
     unsupported={"sp": "the arithmetic of sparse wgmma was not measured; only dense is simulated"},
 )  # fmt: skip
@@ -95,7 +95,7 @@ class WarpgroupInstruction(MatrixInstruction):
     """One dense `wgmma.mma_async`: the parts of its mnemonic, and properties derived from them.
 
     It has the attributes of a dense `Instruction` except `a_layout` and `b_layout`. C is D: PTX has one operand for
-    both. Layouts of fragments are those of A, if it is in registers, and of C and D.
+    both. Fragments with layouts are A, if it is in registers, C and D.
 
     Attributes
     ----------
@@ -104,14 +104,14 @@ class WarpgroupInstruction(MatrixInstruction):
     satfinite : bool
     d_type, a_type, b_type : str
     bit_op : {None, "and"}
-        Of b1 only; printed with `.popc`.
+        For b1 only; printed with `.popc`.
     sparse, block_scale : bool
         Always False.
     sparsity, kind, scale_vec, stype, rounding : None
     scales_per_row : int
         Always 0.
     targets : tuple of str
-        Always sm_90a alone.
+        Always sm_90a only.
     documented : bool
         Always True: PTX's grammar has every one of them.
 
@@ -161,7 +161,7 @@ class WarpgroupInstruction(MatrixInstruction):
 
     @cached_property
     def signature(self) -> Signature:
-        """Its operands with A in shared memory: D, which it adds to, descriptors, and numbers that choose."""
+        """Its operands with A in shared memory: D, which it accumulates into, descriptors, and immediates."""
         layout, floating = self.layout("D"), self.d_type != "s32"
         scales = ("imm-scale-a", "imm-scale-b") if floating else ()
         turns = ("imm-trans-a", "imm-trans-b") if self.a_type in ("f16", "bf16") else ()
@@ -195,7 +195,7 @@ def warpgroup_instructions(target: str | None = None) -> tuple[WarpgroupInstruct
     Parameters
     ----------
     target : str, optional
-        Such as "sm_90a", which alone has any.
+        Such as "sm_90a", the only one that has any.
 
     Returns
     -------

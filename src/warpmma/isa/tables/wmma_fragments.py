@@ -1,19 +1,19 @@
 """Fragments of `wmma`, and the `mma` that a `wmma.mma` becomes.
 
-PTX calls these fragments opaque. ptxas makes every `wmma.mma` of matrix instructions that are an `mma`'s too, and its
-loads put into registers what these take. The rules, read from the machine code of ptxas 12.9 for sm_70 to sm_90:
+PTX calls these fragments opaque. ptxas compiles every `wmma.mma` to the machine instructions of some `mma`, and the
+loads fill registers as these require. The rules, read from the machine code of ptxas 12.9 for sm_70 to sm_90:
 
-1. Each generation has, for each type, one `mma` that is the tile: `TILES`.
-2. A fragment is the tile's fragment for a block of the matrix, once for every block, in registers that follow each
-   other: blocks of k first, then of rows (or columns).
-3. Where the tile has more rows than the matrix, as of m8n32k16, it computes the transpose: B is its A, and A its B.
-4. The tile of Volta is `mma.m8n8k4`, which multiplies four matrices, told by lane bits 2 and 3: they name blocks of 8
-   rows first, then blocks of 8 columns. A and B are held once for every block that they do not depend on. There, and
-   only there, does the fragment depend on the layout that is loaded.
-5. Fragments of f16 A and B have 8 registers. What the blocks do not fill repeats them, and is not read.
-6. The tiles of a row of blocks of k are a chain: D of one is C of the next. So m16n16k8 of tf32 is rounded after 4.
-7. An f16 C of an f32 D is converted to f32 before; on Volta the first tile of the chain takes it as it is. An f16 D
-   of an f32 C is computed in f32, and converted.
+1. Each generation has one `mma` per type as the tile: `TILES`.
+2. A fragment consists of the tile's fragments for the blocks of the matrix, in consecutive registers: blocks of k
+   first, then of rows (or columns).
+3. If the tile has more rows than the matrix, as for m8n32k16, it computes the transpose: B is its A, and A its B.
+4. The tile of Volta is `mma.m8n8k4`, which multiplies four matrices, selected by lane bits 2 and 3: these select blocks
+   of 8 rows first, then blocks of 8 columns. A and B are repeated for every block that they do not depend on. Only
+   there does the fragment depend on the layout that is loaded.
+5. Fragments of f16 A and B have 8 registers. Those that the blocks do not fill repeat the others and are not read.
+6. The tiles along k are a chain: D of one is C of the next. So m16n16k8 of tf32 is rounded after 4.
+7. An f16 C with an f32 D is converted to f32 first; on Volta the first tile of the chain takes it unconverted. An f16 D
+   with an f32 C is computed in f32 and then converted.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ _HALF_ELEMENTS = 16  # rule 5
 
 @dataclass(frozen=True, kw_only=True)
 class Tile:
-    """The `mma` that `wmma` of some types is made of."""
+    """The `mma` that `wmma` of some types consists of."""
 
     types: tuple[str, ...]  # of A and B
-    before: str = ""  # first generation that has another one; "" if none has
+    before: str = ""  # first generation that has a different tile; "" if none
     shape: str
 
 
@@ -53,7 +53,7 @@ TILES: tuple[Tile, ...] = (
     Tile(types=("s4", "u4"), shape="m8n8k32"),
     Tile(types=("b1",), shape="m8n8k128"),
 )
-"""Rule 1: of the tiles of a type the first one counts that a generation is not too late for."""
+"""Rule 1. A generation uses the first tile of a type that it is not too late for."""
 
 _ACCUMULATORS: Mapping[str, str] = MappingProxyType(
     {"f16": "f32", "bf16": "f32", "tf32": "f32", "f64": "f64", **dict.fromkeys(("s8", "u8", "s4", "u4", "b1"), "s32")}
@@ -81,7 +81,7 @@ def tile_of(type_: str, target: str) -> tuple[int, int, int]:
 
 
 def _multiplicands(type_: str, k: int) -> str:
-    """Return the type of A and B that an accumulator goes with, as far as its fragment depends on it."""
+    """Return the type of A and B that determines the fragment of an accumulator."""
     candidates = _OF_K[k]
     return next(x for x in candidates if x == type_ or _ACCUMULATORS[x] == type_ or (x, type_) == ("f16", "f16"))
 
@@ -101,7 +101,7 @@ def fragment(
     order : {"row", "col"}
     target : str
     multiplicands : str
-        Type of A and B; of A and B, and where the shape tells it, it may be left out.
+        Type of A and B. Optional for A and B themselves, and if the shape determines it.
     """
     of = type_ if operand in "AB" else multiplicands or _multiplicands(type_, shape[2])
     tile = tile_of(of, target)
@@ -120,7 +120,7 @@ def fragment(
 
 
 def _blocks(base: Layout, rows: int, columns: int, name: str) -> tuple[tuple[str, ...], ...]:
-    """Rules 2 and 4: bits of rows, of columns and of copies of a matrix of blocks."""
+    """Rules 2 and 4: bits of the rows, columns and copies of a matrix of blocks."""
     row, column = base.row, base.column
     copies: tuple[str, ...] = ()
     if base.matrix:
@@ -130,7 +130,7 @@ def _blocks(base: Layout, rows: int, columns: int, name: str) -> tuple[tuple[str
         copies = tuple(x for x in _QUADS if x not in of_m + of_n)
     following = iter(f"e{i}" for i in range(base.elements.bit_length() - 1, 8))
     missing = {"row": rows.bit_length() - 1 - len(row), "column": columns.bit_length() - 1 - len(column)}
-    for axis in ("row", "column") if name != "A" else ("column", "row"):  # of A and B k is first
+    for axis in ("row", "column") if name != "A" else ("column", "row"):  # for A and B, k is first
         more = tuple(next(following) for _ in range(missing[axis]))
         row, column = (row + more, column) if axis == "row" else (row, column + more)
     return row, column, copies
@@ -138,7 +138,7 @@ def _blocks(base: Layout, rows: int, columns: int, name: str) -> tuple[tuple[str
 
 @cache
 def _tile(of: str, shape: tuple[int, int, int], accumulator: str, order: str) -> Instruction:
-    """Return a tile as an `mma`, with accumulators of a type; its layouts are `order` where they can be."""
+    """Return a tile as an `mma` with accumulators of a type; its layouts are `order` if possible."""
     m, n, k = shape
     sums = accumulator or _ACCUMULATORS[of]
     layouts = f"{order}.{order}" if (of, k) == ("f16", 4) else "row.col"
@@ -148,7 +148,7 @@ def _tile(of: str, shape: tuple[int, int, int], accumulator: str, order: str) ->
 
 @cache
 def chain(k: int, types: tuple[str, str, str, str], qualifiers: str, target: str) -> tuple[Instruction, ...]:
-    """Return the `mma` that a product is on a target, one after another along k: rules 6 and 7.
+    """Return the chain of `mma` along k that a product is on a target: rules 6 and 7.
 
     Parameters
     ----------
@@ -157,12 +157,12 @@ def chain(k: int, types: tuple[str, str, str, str], qualifiers: str, target: str
     types : tuple of str
         Of D, A, B and C.
     qualifiers : str
-        What the `mma` has besides, as ".satfinite".
+        Further qualifiers of the `mma`, such as ".satfinite".
 
     Returns
     -------
     tuple of Instruction
-        D and C are of one format; the first may take an f16 C for an f32 D.
+        D and C have the same format; only the first may take an f16 C for an f32 D.
     """
     d_type, a_type, b_type, c_type = types
     m, n, step = tile_of(a_type, target)

@@ -1,8 +1,8 @@
 """`wmma`: its loads, stores and multiplications, as records. `wmma_fragments` defines their fragments.
 
-Source: PTX ISA 9.1, 9.7.14.4; that these are all spellings it documents, with their targets, was asked of ptxas 12.9.
-Two things are left out: f64 in shapes other than m8n8k4, which ptxas takes and PTX does not document, and the
-`.satfinite` of f16 that PTX 6.5 removed.
+Source: PTX ISA 9.1, 9.7.14.4; ptxas 12.9 confirms that these are all documented spellings, with their targets. Two
+things are omitted: f64 in shapes other than m8n8k4, which ptxas accepts and PTX does not document, and the `.satfinite`
+of f16 that PTX 6.5 removed.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class WmmaTransfer(_Wmma):
 
     @property
     def operands(self) -> tuple[str, ...]:
-        """The one that it moves."""
+        """The operand that it moves."""
         return (self.operand,)
 
     def _element_type(self, operand: str) -> str:
@@ -94,7 +94,7 @@ class WmmaTransfer(_Wmma):
 
     @property
     def line(self) -> int:
-        """Elements that lie one after another: a row or a column. So far lines are apart if no stride says more."""
+        """Contiguous elements: a row or a column. This is the default stride."""
         rows, columns = self.rows_columns
         return columns if self.order == "row" else rows
 
@@ -105,7 +105,7 @@ class WmmaTransfer(_Wmma):
         return rows if self.order == "row" else columns
 
     def layout(self, target: str) -> Layout:
-        """Fragment on a target; where elements are held more than once, `matrix` tells the copies."""
+        """Fragment on a target; if elements are held more than once, `matrix` numbers the copies."""
         return fragment(self.operand, self.shape, self.type, self.order, target)
 
     @property
@@ -144,7 +144,7 @@ class WmmaProduct(_Wmma):
     d_type, a_type, b_type, c_type : str
     satfinite : bool
     rounding, bit_op : str or None
-        As of `mma`.
+        As for `mma`.
     """
 
     a_layout: str
@@ -167,7 +167,7 @@ class WmmaProduct(_Wmma):
         return fragment(operand, self.shape, self.type(operand), order, target, multiplicands=self.a_type)
 
     def steps(self, target: str) -> tuple[Instruction, ...]:
-        """Return the `mma` that a target executes one after another along k, each on all rows and columns."""
+        """Return the chain of `mma` along k that a target executes, each on all rows and columns."""
         qualifiers = ".satfinite" * self.satfinite + (f".{self.rounding}" if self.rounding else "")
         qualifiers += f".{self.bit_op}.popc" if self.bit_op else ""
         return chain(self.shape[2], (self.d_type, self.a_type, self.b_type, self.c_type), qualifiers, target)
@@ -186,7 +186,7 @@ class WmmaProduct(_Wmma):
 
     @cached_property
     def signature(self) -> Signature:
-        """Its operands: fragments of D, A, B and C, which have as many registers on every target."""
+        """Its operands: fragments of D, A, B and C, whose numbers of registers are the same on every target."""
         last = self.targets[-1]
         return fragments(self.type, lambda operand: self.layout(operand, last))
 
@@ -210,7 +210,7 @@ def _multiplied(multiplicands: str, words: Words) -> Mapping[str, Any]:
     shape = next(word for word in words if _SHAPE.fullmatch(word))
     a_layout, b_layout = (word for word in words if word in ("row", "col"))
     types = [word for word in words if element_type(word)]
-    if len(types) == 2:  # of f16 D and C alone are written
+    if len(types) == 2:  # for f16, only D and C are written
         types = [types[0], multiplicands, multiplicands, types[1]]
     return {
         "shape": _numbers(shape), "a_layout": a_layout, "b_layout": b_layout, "satfinite": "satfinite" in words,
@@ -222,8 +222,8 @@ def _multiplied(multiplicands: str, words: Words) -> Mapping[str, Any]:
 _LARGE = ("m16n16k16", "m8n32k16", "m32n8k16")
 _SPACE = "{.<global shared shared::cta>}"
 
-# Types of A and B, shapes, layouts of A and B, types of C and D, oldest target, PTX. What PTX 6.1 added is not told
-# from 6.0 but by its shapes.
+# Types of A and B, shapes, layouts of A and B, types of C and D, oldest target, PTX. Only the shapes distinguish what
+# PTX 6.1 added from 6.0.
 _TYPES: tuple[tuple[str, tuple[str, ...], bool, tuple[str, ...], str, Version], ...] = (
     ("f16", _LARGE[:1], True, ("f16", "f32"), "sm_70", (6, 0)),
     ("f16", _LARGE[1:], True, ("f16", "f32"), "sm_70", (6, 1)),

@@ -1,6 +1,6 @@
 """Access words: block, thread, time and strength of an access in 64 bits, as shadow memory keeps them.
 
-A block has at most 1024 threads, so 30 bits are left to its number. The strength is 0 for a weak access, otherwise the
+A block has at most 1024 threads, so 30 bits are left for its number. The strength is 0 for a weak access, otherwise the
 number of its scope in `LEVELS`, counted from 1.
 """
 
@@ -77,7 +77,7 @@ class Agents:
         return (self.words >> THREAD_BIT & _U(LANES - 1)).astype(np.int64)
 
     def some(self, which: Array) -> Agents:
-        """Return a part of them, by number."""
+        """Return some of them, by index."""
         return Agents(self.words[which], self.first)
 
     def strong(self, scope: ThreadScope) -> Agents:

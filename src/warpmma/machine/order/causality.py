@@ -1,20 +1,20 @@
-"""Causality: what threads learn about others through fences, strong accesses, and what these leave in memory.
+"""Causality: how fences and strong accesses pass vector clocks between threads through memory.
 
 The rules (PTX ISA 9.1, 8.7 to 8.10: release and acquire patterns, observation, causality order):
 
-1. A release is a `.release` write, or a fence followed by a strong write of the same thread. It leaves the clock of its
-   thread in memory: that of the write, or of the fence. A later strong store replaces or removes that clock; an atomic
-   keeps it and adds its own.
+1. A release is a `.release` write, or a fence followed by a strong write of the same thread. It leaves the thread's
+   clock, as of the write or the fence, in memory. A later strong store replaces or removes that clock; an atomic keeps
+   it and joins its own to it.
 2. An acquire is an `.acquire` read, or a strong read followed by a fence of the same thread: the thread joins the clock
    that it found to its own.
-3. Writes, reads and fences have scopes (`thread_scopes`). A clock that was found counts only if each scope holds both
-   threads. So clocks are kept by scope: those for any thread, and those for threads of one block.
-4. Threads that meet at a barrier learn what any of them has learned (`happens_before`, rule 4).
-5. Lanes of one warp that act on one cell at once count as one: each finds what was there before all of them.
-6. If threads of a block execute `fence.sc` of the widest scope and all threads of the block then meet, a strong write
-   of any of them leaves the clocks of all of these fences as well. A thread that finds it and then executes `fence.sc`
-   comes after those fences in the total order of such fences: otherwise its read would precede the write that it found.
-   Threads that acquire otherwise are treated alike.
+3. Writes, reads and fences have scopes (`thread_scopes`). A clock that was found counts only if each scope includes
+   both threads. So clocks are kept by scope: those for any thread, and those for threads of one block.
+4. Threads that synchronize at a barrier get the joined clocks that any of them has acquired (`happens_before`, rule 4).
+5. Lanes of one warp that access one cell at once count as one: each finds what was there before all of them.
+6. If threads of a block execute `fence.sc` of the widest scope and all threads of the block then synchronize, a strong
+   write of any of them leaves the clocks of all of these fences as well. A thread that finds them and then executes
+   `fence.sc` comes after those fences in the total order of such fences: otherwise its read would precede the write
+   that it found. Threads that acquire in another way are treated the same.
 7. `.volatile` is relaxed in the scope of the system. `fence.sc` equals `fence.acq_rel`, because memory is sequentially
    consistent here. A plain store leaves released clocks in place.
 """
@@ -34,7 +34,7 @@ from .thread_scopes import LEVELS, ThreadScope
 from .vector_clock import Moment, VectorClock, joined
 
 CELL = 4
-"""Bytes: smaller atomics share what is left in a cell."""
+"""Bytes: smaller atomics share the clocks of a cell."""
 
 _WIDEST = LEVELS[-1]
 
@@ -43,21 +43,21 @@ _WIDEST = LEVELS[-1]
 class _Released:
     """The clocks that were released to a cell since it was last stored to, by scope and by set of threads (rule 3).
 
-    They only grow: a store starts over.
+    They only grow; a store starts again.
     """
 
     clocks: dict[tuple[ThreadScope, int], VectorClock | None] = field(default_factory=dict)
     _found: dict[tuple[ThreadScope, int], VectorClock | None] = field(default_factory=dict)
 
     def found(self, block: int, scope: ThreadScope) -> VectorClock | None:
-        """Return the clock that threads of a block find by a read or fence of a scope."""
+        """Return the clock that threads of a block find with a read or fence of a scope."""
         key = scope, block
         if key not in self._found:
             self._found[key] = joined(self.clocks.get((x, x.group(block))) for x in LEVELS if x <= scope)
         return self._found[key]
 
     def add(self, block: int, clocks: dict[ThreadScope, VectorClock | None]) -> None:
-        """Release more from a block, by scope."""
+        """Join clocks that threads of a block release, by scope."""
         for scope, clock in clocks.items():
             key = scope, scope.group(block)
             self.clocks[key] = joined([self.clocks.get(key), clock])
@@ -67,8 +67,8 @@ class _Released:
 _NO_CELLS: Array = np.zeros(0, np.int64)
 _NOTHING: Array = np.empty(0, object)
 _NO_CELLS.flags.writeable = _NOTHING.flags.writeable = False
-_Heard = dict[_Released, dict[ThreadScope, "VectorClock | None"]]
-"""The cells that a thread has read strongly, and what it learns there by a fence of each scope."""
+_Found = dict[_Released, dict[ThreadScope, "VectorClock | None"]]
+"""The cells that a thread has read strongly, and the clocks that a fence of each scope acquires from them."""
 
 
 @dataclass(eq=False)
@@ -89,7 +89,7 @@ class SyncCells:
             self.released.pop(cell, None)
 
     def there(self, cells: Array) -> Array:
-        """Return to which of some cells a clock was released."""
+        """Return which of some cells hold a released clock."""
         if self._stale:
             self._cells, self._stale = np.sort(np.array(list(self.released), np.int64)), False
         if not len(self._cells):
@@ -111,7 +111,7 @@ class Causality:
     Attributes
     ----------
     active : bool
-        Whether any thread has released or learned anything: before that nothing else is looked at.
+        Whether any thread has released or acquired anything; until then everything else here is skipped.
     held : ndarray of object
         The clock that each thread has acquired, or None, `[block, warp, lane]`.
     """
@@ -125,18 +125,20 @@ class Causality:
         if not self.active:
             self.active = True
             self.held, self._last, self._sc = (np.full(self._shape, None, object) for _ in range(3))
-            # The moment of each thread's last fence of a scope or a wider one.
+            # The moment of each thread's last fence of at least a scope.
             self._fences = {scope: np.full(self._shape, None, object) for scope in LEVELS}
-            # By block: its fences of rule 6 when it met last, or their clocks.
-            self._met: dict[int, Array | list[VectorClock]] = {}
-            self._has_met = np.zeros(self._shape[0], bool)
-            self._found: dict[tuple[int, ...], _Heard] = {}
-            self._heard = np.zeros(self._shape, bool)  # strong reads found something, and no fence has followed
+            # By block: its fences of rule 6 at its last barrier, or their clocks.
+            self._fences_at_barrier: dict[int, Array | list[VectorClock]] = {}
+            self._has_fences_at_barrier = np.zeros(self._shape[0], bool)
+            self._found: dict[tuple[int, ...], _Found] = {}
+            self._has_found = np.zeros(self._shape, bool)  # strong reads found something, and no fence has followed
             self._fenced = np.zeros(self._shape, bool)
-            self._learned, self._sc_since = (np.zeros(self._shape[0], bool) for _ in range(2))  # since the block met
+            self._acquired, self._sc_since = (
+                np.zeros(self._shape[0], bool) for _ in range(2)
+            )  # since the last barrier
 
     def snapshot(self) -> Array:
-        """Return a copy of `held`; all None before anything was learned."""
+        """Return a copy of `held`; all None while no clock has been acquired."""
         return self.held.copy() if self.active else np.full(self._shape, None, object)
 
     # Rules 1 and 2
@@ -145,13 +147,13 @@ class Causality:
         """Let lanes, `[block, warp, lane]`, execute a fence."""
         self._begin()
         if order != "release":
-            for at in map(tuple, np.argwhere(lanes & self._heard).tolist()):
+            for at in map(tuple, np.argwhere(lanes & self._has_found).tolist()):
                 for clocks in self._found[at].values():
-                    self._learn(at, clocks[scope])
+                    self._acquire(at, clocks[scope])
                 if scope == _WIDEST:
                     del self._found[at]
             if scope == _WIDEST:
-                self._heard &= ~lanes
+                self._has_found &= ~lanes
         if order != "acquire":
             moment = Moment(moment.time, moment.warps, moment.own, moment.pairs, self.snapshot())
             for level in LEVELS:
@@ -171,7 +173,7 @@ class Causality:
         Parameters
         ----------
         cells : SyncCells
-            Of the piece of memory.
+            The cells of the memory that they access.
         who : tuple of ndarray of int
             Block, warp and lane of each, `[n]`.
         offset : ndarray of int
@@ -192,7 +194,7 @@ class Causality:
                 self._begin()
                 acts = acts | writes
             elif self.active:
-                acts = acts | ((self._fenced[who] | self._has_met[who[0]]) & writes)
+                acts = acts | ((self._fenced[who] | self._has_fences_at_barrier[who[0]]) & writes)
         if not acts.any():
             return
         self._begin()
@@ -235,16 +237,16 @@ class Causality:
         for lane in lanes:
             at = (block, warp, lane)
             if order in ("acquire", "acq_rel"):
-                self._learn(at, clock)
+                self._acquire(at, clock)
             else:
                 self._found.setdefault(at, {})[released] = found
-                self._heard[at] = True
+                self._has_found[at] = True
 
-    def _learn(self, at: tuple[int, ...], clock: VectorClock | None) -> None:
+    def _acquire(self, at: tuple[int, ...], clock: VectorClock | None) -> None:
         if clock is not None and self._last[at] is not clock:
             self._last[at] = clock
             self.held[at] = joined([self.held[at], clock])
-            self._learned[at[0]] = True
+            self._acquired[at[0]] = True
 
     def _clocks_of(
         self, block: int, warp: int, lanes: list[int], order: MemoryOrder, scope: ThreadScope, moment: Moment | None
@@ -253,12 +255,12 @@ class Causality:
         own = None
         if moment is not None and order in ("release", "acq_rel"):
             own = moment.of(self._first, block, warp, lanes)
-        met = self._fences_met(block) if block in self._met else []
+        joined_fences = self._joined_fences(block) if block in self._fences_at_barrier else []
         clocks: dict[ThreadScope, VectorClock | None] = {}
         for level in LEVELS:
             if level <= scope:
                 fences = self._fences[level][block, warp]
-                clocks[level] = joined([own, *self._fence_clocks(fences, block, warp, lanes), *met])
+                clocks[level] = joined([own, *self._fence_clocks(fences, block, warp, lanes), *joined_fences])
         return clocks
 
     def _fence_clocks(self, fences: Array, block: int, warp: int, lanes: list[int]) -> Iterator[VectorClock]:
@@ -268,28 +270,30 @@ class Causality:
             if fence is not None:
                 yield fence.of(self._first, block, warp, [lane for lane in lanes if of[lane] is fence])
 
-    def _fences_met(self, block: int) -> list[VectorClock]:
-        """Return the clocks of the fences of a block that has met since (rule 6)."""
-        met = self._met[block]
-        if not isinstance(met, list):
+    def _joined_fences(self, block: int) -> list[VectorClock]:
+        """Return the clocks of the fences before a block's last barrier (rule 6)."""
+        fences = self._fences_at_barrier[block]
+        if not isinstance(fences, list):
             every = list(range(LANES))
-            whole = joined(x for warp in range(len(met)) for x in self._fence_clocks(met[warp], block, warp, every))
-            met = self._met[block] = [] if whole is None else [whole]
-        return met
+            whole = joined(
+                x for warp in range(len(fences)) for x in self._fence_clocks(fences[warp], block, warp, every)
+            )
+            fences = self._fences_at_barrier[block] = [] if whole is None else [whole]
+        return fences
 
     # Rule 4
 
-    def meet_all(self, blocks: Array) -> None:
-        """All threads of blocks meet, bool `[block]`."""
+    def synchronize_blocks(self, blocks: Array) -> None:
+        """Synchronize all threads of blocks, bool `[block]`."""
         for block in np.flatnonzero(blocks & self._sc_since).tolist():
-            self._met[block], self._has_met[block] = self._sc[block].copy(), True
+            self._fences_at_barrier[block], self._has_fences_at_barrier[block] = self._sc[block].copy(), True
         self._sc_since &= ~blocks
-        for block in np.flatnonzero(blocks & self._learned).tolist():
+        for block in np.flatnonzero(blocks & self._acquired).tolist():
             self.held[block] = joined(dict.fromkeys(self.held[block].reshape(-1).tolist()))
-        self._learned &= ~blocks
+        self._acquired &= ~blocks
 
-    def meet(self, waiting: Array, arriving: Array, held: Array | None) -> None:
-        """Let threads that wait learn what those that arrive have learned, and what they held when they arrived.
+    def synchronize_threads(self, waiting: Array, arriving: Array, held: Array | None) -> None:
+        """Join the clocks of arriving threads, now and at their arrival, into those of waiting threads.
 
         Parameters
         ----------
@@ -299,22 +303,22 @@ class Causality:
             VectorClocks, `[block, warp, lane]`.
         """
         for block in np.flatnonzero(waiting.any(axis=(1, 2))).tolist():
-            come = self.held[block][arriving[block]].tolist()
+            clocks = self.held[block][arriving[block]].tolist()
             if held is not None:
-                come = [*come, *held[block][arriving[block] & ~waiting[block]].tolist()]
-            clock = joined(dict.fromkeys(come))
+                clocks = [*clocks, *held[block][arriving[block] & ~waiting[block]].tolist()]
+            clock = joined(dict.fromkeys(clocks))
             if clock is not None:
                 for warp, lane in np.argwhere(waiting[block]).tolist():
-                    self._learn((block, warp, lane), clock)
+                    self._acquire((block, warp, lane), clock)
 
-    def tell(self, lanes: list[Any], block: int, clock: VectorClock) -> None:
-        """Let threads of a block, given by warp and lane, learn a clock."""
+    def acquire_lanes(self, lanes: list[Any], block: int, clock: VectorClock) -> None:
+        """Let threads of a block, given by warp and lane, acquire a clock."""
         self._begin()
         for warp, lane in lanes:
-            self._learn((block, warp, lane), clock)
+            self._acquire((block, warp, lane), clock)
 
-    def learn(self, threads: Array, clock: VectorClock) -> None:
-        """Let threads learn a clock: block, warp and lane of each, `[n, 3]`."""
+    def acquire(self, threads: Array, clock: VectorClock) -> None:
+        """Let threads, block, warp and lane of each, `[n, 3]`, acquire a clock."""
         self._begin()
         where = tuple(threads.T)
         held, memo = self.held[where], {}
@@ -323,24 +327,24 @@ class Causality:
         new = np.empty(len(held), object)
         new[:] = [memo[old] for old in held.tolist()]
         self.held[where] = new
-        self._learned[where[0]] = True
+        self._acquired[where[0]] = True
 
-    def meet_lanes(self, block: int, warp: int, together: Array) -> None:
-        """Lanes of a warp meet, each those that bool `[lane, lane]` names."""
+    def synchronize_lanes(self, block: int, warp: int, together: Array) -> None:
+        """Synchronize lanes of a warp, each with those that `together`, bool `[lane, lane]`, names."""
         before = self.held[block, warp].tolist()
         if any(clock is not None for clock in before):
             for lane in np.flatnonzero(together.any(axis=1)).tolist():
                 clock = joined(dict.fromkeys(before[other] for other in np.flatnonzero(together[lane]).tolist()))
-                self._learn((block, warp, lane), clock)
+                self._acquire((block, warp, lane), clock)
 
-    # The questions
+    # Whether accesses are ordered
 
     def has_fenced(self, who: tuple[int, int, int]) -> bool:
-        """Whether a thread has executed a fence that releases."""
+        """Whether a thread has executed a releasing fence."""
         return self.active and bool(self._fenced[who])
 
     def ordered(self, who: tuple[Array, Array, Array], block: Array, thread: Array, time: Array) -> Array:
-        """Return which accesses, `[n]`, happen before what threads do now, by the clocks that these have acquired."""
+        """Return which accesses, `[n]`, happen before what threads do now, by the clocks that the threads acquired."""
         result = np.zeros(len(time), bool)
         if self.active:
             held = self.held[who].tolist()
@@ -356,8 +360,8 @@ class Causality:
 class Encounters:
     """Where each thread of a batch last accessed memory strongly, and when: reports of races use it.
 
-    Threads that access one cell strongly, by an atomic or a volatile load, have met there, as threads do that take a
-    lock or read a flag. Without fences that orders nothing, and a barrier is not what such code lacks.
+    Threads that access one cell strongly, by an atomic or a volatile load, probably communicate through it: they take a
+    lock or read a flag. Without fences that orders nothing, and such code lacks fences, not a barrier.
 
     Parameters
     ----------
@@ -370,17 +374,17 @@ class Encounters:
         self._memory: Array | None = None
 
     def note(self, cells: SyncCells, who: tuple[Array, Array, Array], offset: Array, time: int) -> None:
-        """Note that threads, block, warp and lane of each, access a piece of memory strongly."""
+        """Record that threads, block, warp and lane of each, access memory strongly."""
         if self._memory is None:
             self._memory = np.empty(self._shape, object)
             self._cell, self._when = (np.full(self._shape, -1, np.int64) for _ in range(2))
         self._memory[who], self._cell[who], self._when[who] = cells, offset // CELL, time
 
     def unfenced(self, own: tuple[int, int, int], other: tuple[int, int, int], time: int) -> SyncCells | None:
-        """Return the memory in which two threads met last, unless both have fenced; None if they did not meet.
+        """Return the memory through which two threads last communicated; None if they did not, or both have fenced.
 
-        The other thread met there after it did something at a time. For threads of earlier batches that is unknown: it
-        is then enough that this thread accessed memory strongly.
+        The other thread's strong access is later than `time`. For threads of earlier batches it is unknown: it is then
+        enough that this thread accessed memory strongly.
 
         Parameters
         ----------
@@ -391,7 +395,7 @@ class Encounters:
             return None
         found: SyncCells | None = self._memory[own]
         if other[0] >= 0:
-            met = found is self._memory[other] and self._cell[own] == self._cell[other] and self._when[other] > time
-            if not met or (self._causality.has_fenced(own) and self._causality.has_fenced(other)):
+            same = found is self._memory[other] and self._cell[own] == self._cell[other] and self._when[other] > time
+            if not same or (self._causality.has_fenced(own) and self._causality.has_fenced(other)):
                 return None
         return found

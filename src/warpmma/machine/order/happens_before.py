@@ -4,24 +4,25 @@ The rules (PTX ISA 9.1, Memory Consistency Model; 9.7.13, barriers; CUDA C++ Pro
 Functions"):
 
 1. The accesses of one thread are in program order.
-2. When threads meet at a barrier of the block, everything that the arriving threads did before happens before
+2. When threads synchronize at a barrier of the block, everything that the arriving threads did before it happens before
    everything that the waiting threads do after it. With `bar.sync` these are the same threads; `bar.arrive` does not
    wait. A warp arrives as a whole.
-3. When lanes of a warp meet at `bar.warp.sync`, everything that one of them did before happens before what each does
-   next. Nothing else orders the lanes of a warp: they need not run in step, and PTX promises no memory order for
-   `shfl`, `vote`, `match`, `redux`, `mma` and `ldmatrix`.
-4. Order is transitive: a thread that meets a warp is ordered after everything that the warp is ordered after.
-5. Threads of different blocks are unordered unless they synchronize through memory (`causality`), as threads of one
-   block may too.
+3. When lanes of a warp synchronize at `bar.warp.sync`, everything that one of them did before it happens before what
+   each does next. Nothing else orders the lanes of a warp: they need not run in lockstep, and PTX promises no memory
+   order for `shfl`, `vote`, `match`, `redux`, `mma` and `ldmatrix`.
+4. Order is transitive: a thread that synchronizes with a warp is ordered after everything that the warp is ordered
+   after.
+5. Threads of different blocks are unordered unless they synchronize through memory (`causality`); threads of one block
+   may do so as well.
 6. Atomics are strong, and so are loads and stores with `.relaxed`, `.acquire`, `.release` or `.volatile`. Two strong
-   accesses do not race if the scope of each holds both threads (`thread_scopes`).
+   accesses do not race if the scope of each includes both threads (`thread_scopes`).
 
 Time counts the events of a batch of blocks: every access and every barrier is one. A thread is identified by its number
-in the block. For each warp, the time is kept up to which every other warp is ordered before it. An access is kept as a
-word of 64 bits (`access_words`); the word 0 means no access.
+in the block. Each warp has, for every other warp, the time up to which that warp's accesses are ordered before it. An
+access is stored as a word of 64 bits (`access_words`); the word 0 means no access.
 
-Only 22 bits of a time are kept. After four million events of a batch the clock stands still; a race within a block may
-then be taken for ordered, never the reverse.
+A time has only 22 bits. After four million events of a batch the clock stops; a race within a block may then be missed,
+but nothing ordered is ever reported as a race.
 """
 
 from __future__ import annotations
@@ -65,14 +66,14 @@ class History:
         self._batches: list[tuple[range, list[Site | None]]] = []
 
     def begin(self, blocks: range) -> list[Site | None]:
-        """Begin a batch; return the list of its events' lines, whose entry 0 is unused."""
-        if len(self._batches) > 1 and self._batches[-1][1] == self._batches[-2][1]:  # most are alike
+        """Begin a batch; return the list of the lines of its events, in which entry 0 is unused."""
+        if len(self._batches) > 1 and self._batches[-1][1] == self._batches[-2][1]:  # most batches are the same
             self._batches[-1] = (self._batches[-1][0], self._batches[-2][1])
         self._batches.append((blocks, [None]))
         return self._batches[-1][1]
 
     def site(self, word: Any) -> Site | None:
-        """Return the line of an access; None if its time is beyond those that are kept apart."""
+        """Return the line of an access; None if the clock had stopped."""
         sites = next(sites for blocks, sites in reversed(self._batches) if block_of(word) in blocks)
         time = int(time_of(word))
         return sites[time] if time < len(sites) else None
@@ -87,8 +88,8 @@ def _keys(blocks: range, warps: int) -> Array:
 
 
 @lru_cache(maxsize=8)
-def _never_met(shape: tuple[int, int]) -> Array:
-    """Return the times of the last barriers before the first, `[block, warp]`."""
+def _never_synchronized(shape: tuple[int, int]) -> Array:
+    """Return the times of the last barriers before there was one, `[block, warp]`."""
     return frozen(np.zeros(shape, np.int64))
 
 
@@ -100,11 +101,11 @@ class VectorClocks:
     blocks : range
         Their numbers in the grid.
     warps : int
-        Of each.
+        Warps of each block.
     history : History
         Of the launch.
     tracking : bool
-        Whether it matters who accesses memory.
+        Whether the threads that access memory are recorded.
 
     Attributes
     ----------
@@ -113,7 +114,7 @@ class VectorClocks:
     floor : int
         Everything before this time happens before everything that follows in its own block.
     touched : ndarray of int
-        When each warp accessed memory last, `[block, warp]`.
+        When each warp last accessed memory, `[block, warp]`.
     """
 
     def __init__(self, blocks: range, warps: int, history: History, *, tracking: bool = True) -> None:
@@ -123,19 +124,19 @@ class VectorClocks:
         self.sites = history.begin(blocks)
         self._history = history
         self._keys = _keys(blocks, warps)
-        # The times up to which, for a warp, other warps are ordered, its own lanes, and both.
-        self._others = self._own = self._both = _never_met(self._shape)
+        # For each warp, the times up to which the other warps, its own lanes, and both are ordered before it.
+        self._others = self._own = self._both = _never_synchronized(self._shape)
         self.touched = np.zeros(self._shape, np.int64)
-        self._warps: Array | None = None  # [block, warp, other warp], once a barrier was not of a whole block
-        self._pairs: Array | None = None  # [block, warp, lane, other lane], once a mask named part of a warp
-        self._nobody = np.zeros(0, _U)
+        self._warps: Array | None = None  # [block, warp, other warp], from the first barrier of part of a block on
+        self._pairs: Array | None = None  # [block, warp, lane, other lane], from the first mask of part of a warp on
+        self._no_words = np.zeros(0, _U)
         self.floor = 0
         self.causality = Causality(blocks, self._shape)
         self._encounters = Encounters(self._shape, self.causality)
-        self._now_known: Moment | None = None
+        self._moment_now: Moment | None = None
 
     def tick(self, site: Site | None = None) -> int:
-        """Count an event and return its time; a meeting has no line, because no access names it."""
+        """Count an event and return its time; a barrier has no line, because no access refers to it."""
         time = self.now
         if time < LAST_TIME:
             self.now += 1
@@ -143,11 +144,11 @@ class VectorClocks:
         return time
 
     def who(self, time: int, lanes: Array, count: int) -> Agents:
-        """Name the lanes, bool `[block, warp, lane]` and `count` of them, that access memory at a time."""
+        """Return the agents of an access at a time: `count` lanes, bool `[block, warp, lane]`."""
         if not self._tracking:
-            if len(self._nobody) < count:
-                self._nobody = frozen(np.zeros(count, _U))
-            return Agents(self._nobody[:count], self._first)
+            if len(self._no_words) < count:
+                self._no_words = frozen(np.zeros(count, _U))
+            return Agents(self._no_words[:count], self._first)
         keys = self._keys
         if count == lanes.size:
             self.touched[...] = time
@@ -160,48 +161,48 @@ class VectorClocks:
     # Rule 2
 
     def arrive(self) -> tuple[int, Array]:
-        """Return the time of an arrival, and up to when warps are ordered for others, `[block, warp, other]`."""
-        time = self._meeting()
+        """Return the time of an arrival, and up to when others are ordered before warps, `[block, warp, other]`."""
+        time = self._barrier_time()
         self.tick()
         if self._warps is None:
             self._warps = np.repeat(self._others[:, :, None], self._shape[1], axis=2)
         return time, self._warps
 
-    def meet_all(self, blocks: Array) -> None:
-        """All warps of blocks meet, bool `[block]`."""
-        time = self._meeting()
+    def synchronize_blocks(self, blocks: Array) -> None:
+        """Synchronize all warps of blocks, bool `[block]`."""
+        time = self._barrier_time()
         self._others, self._own = (np.where(blocks[:, None], time, x) for x in (self._others, self._own))
         if self._warps is not None:
             self._warps[blocks] = time
         if self.causality.active:
-            self.causality.meet_all(blocks)
+            self.causality.synchronize_blocks(blocks)
         self._renew()
 
-    def meet(self, waiting: Array, arriving: Array, when: Array, knew: Array) -> None:
-        """Warps meet at a barrier.
+    def synchronize_warps(self, waiting: Array, arriving: Array, when: Array, ordered_until: Array) -> None:
+        """Synchronize warps at a barrier.
 
         Parameters
         ----------
         waiting, arriving : ndarray of bool
             `[block, warp]`; warps that wait arrive too.
-        when, knew : ndarray of int
+        when, ordered_until : ndarray of int
             What `arrive` returned when each of them arrived, `[block, warp]` and `[block, warp, other warp]`.
         """
         _, warps = self.arrive()
-        joined = np.where(arriving[:, :, None], knew, 0).max(axis=1)  # rule 4
+        joined = np.where(arriving[:, :, None], ordered_until, 0).max(axis=1)  # rule 4
         joined[arriving] = when[arriving]
         self._warps = np.where(waiting[:, :, None], np.maximum(warps, joined[:, None]), warps)
         self._others = self._least_of_others(self._warps)
-        self._own = np.where(waiting, self._meeting(), self._own)
+        self._own = np.where(waiting, self._barrier_time(), self._own)
         self._renew()
 
     def quiet(self, warps: Array) -> Array:
-        """Return which of some warps, `[block, warp]`, did nothing that is unordered for others of their block."""
+        """Return which of some warps, `[block, warp]`, did nothing that other warps of the block are unordered with."""
         known = np.where(warps, _NEVER, self._others).min(axis=1, keepdims=True)
         return np.asarray(~warps | (self.touched < known) | (self.touched == 0))
 
-    def _meeting(self) -> int:
-        """Return the time of a meeting; once the clock stands still, a time after all accesses."""
+    def _barrier_time(self) -> int:
+        """Return the time of a barrier; once the clock has stopped, a time after all accesses."""
         return self.now if self.now < LAST_TIME else LAST_TIME + 1
 
     def _least_of_others(self, warps: Array) -> Array:
@@ -211,17 +212,17 @@ class VectorClocks:
 
     # Rule 3
 
-    def meet_lanes(self, warps: Array, groups: Mapping[tuple[int, int], Array]) -> None:
-        """Lanes meet at a `bar.warp.sync`.
+    def synchronize_lanes(self, warps: Array, groups: Mapping[tuple[int, int], Array]) -> None:
+        """Synchronize lanes at a `bar.warp.sync`.
 
         Parameters
         ----------
         warps : ndarray of bool
-            `[block, warp]`: warps in which all lanes meet.
+            `[block, warp]`: warps in which all lanes synchronize.
         groups : dict
-            Other warps, by block and warp: which lanes meet which, bool `[lane, lane]`.
+            Other warps, by block and warp: which lanes synchronize with which, bool `[lane, lane]`.
         """
-        time = self._meeting()
+        time = self._barrier_time()
         self._own = self._own.copy()
         self._own[warps] = time
         if groups and self._pairs is None:
@@ -234,13 +235,13 @@ class VectorClocks:
             self._join_lanes(same, groups[same[0]], time)
         if self.causality.active:
             for block, warp in np.argwhere(warps).tolist():
-                self.causality.meet_lanes(block, warp, np.ones((LANES, LANES), bool))
+                self.causality.synchronize_lanes(block, warp, np.ones((LANES, LANES), bool))
             for (block, warp), together in groups.items():
-                self.causality.meet_lanes(block, warp, together)
+                self.causality.synchronize_lanes(block, warp, together)
         self._renew()
 
     def _join_lanes(self, warps: list[tuple[int, int]], together: Array, time: int) -> None:
-        """Rules 3 and 4, for warps that know the same."""
+        """Rules 3 and 4, for warps with equal clocks."""
         if self._pairs is not None:
             known = np.maximum(self._pairs[warps[0]], self._own[warps[0]])
             joined = np.where(together[:, :, None], known[None], 0).max(axis=1)
@@ -250,13 +251,13 @@ class VectorClocks:
 
     @property
     def partial(self) -> bool:
-        """Whether some threads of a block have met, and others have not."""
+        """Whether some threads of a block have synchronized without the others."""
         return self._warps is not None or self._pairs is not None
 
     def _renew(self) -> None:
         self._both = np.minimum(self._others, self._own) if self._shape[1] > 1 else self._own
         self.floor = int(self._both.min(initial=_NEVER))
-        self._now_known = None
+        self._moment_now = None
         self.tick()
 
     def site(self, word: Any) -> Site | None:
@@ -266,21 +267,21 @@ class VectorClocks:
     # Rule 5
 
     def moment(self) -> Moment:
-        """Return a snapshot of what threads know now."""
-        if self._now_known is None:
+        """Return a snapshot of the clocks of all threads."""
+        if self._moment_now is None:
             warps = (self._others if self._warps is None else self._warps).copy()
             pairs = None if self._pairs is None else self._pairs.copy()
-            self._now_known = Moment(self.now, warps, self._own.copy(), pairs, np.empty(0, object))
-        return replace(self._now_known, time=self._meeting(), held=self.causality.snapshot())
+            self._moment_now = Moment(self.now, warps, self._own.copy(), pairs, np.empty(0, object))
+        return replace(self._moment_now, time=self._barrier_time(), held=self.causality.snapshot())
 
     def clock_of(self, block: int, warp: int, lanes: list[int], moment: Moment | None = None) -> VectorClock:
         """Return the joined clock of lanes of a warp, now or at a moment."""
         return (moment or self.moment()).of(self._first, block, warp, lanes)
 
-    def clock_at_arrival(self, block: int, warps: Array, when: Array, knew: Array) -> VectorClock:
-        """Return the clock that warps of a block, bool `[block, warp]`, had when they arrived: see `meet`."""
+    def clock_at_arrival(self, block: int, warps: Array, when: Array, ordered_until: Array) -> VectorClock:
+        """Return the joined clock of warps of a block, bool `[block, warp]`, at arrival: see `synchronize_warps`."""
         until = np.zeros(self._shape, np.int64)
-        until[block] = np.where(warps[block][:, None], knew[block], 0).max(axis=0)
+        until[block] = np.where(warps[block][:, None], ordered_until[block], 0).max(axis=0)
         until[block][warps[block]] = when[block][warps[block]]
         return VectorClock(self._first, until)
 
@@ -300,14 +301,14 @@ class VectorClocks:
         self.causality.act(cells, threads, offset, order, scope, moment, reads=reads, writes=writes)
 
     def unfenced(self, other: Any, own: Any) -> SyncCells | None:
-        """Return the memory in which the threads of two accesses met without fences (`Encounters`)."""
+        """Return the memory through which the threads of two accesses communicated without fences (`Encounters`)."""
         mine, its = ((block_of(x) - self._first, *thread_of(x)) for x in (own, other))
         return self._encounters.unfenced(mine, its, int(time_of(other)))
 
-    # The question
+    # Whether accesses are ordered
 
     def surely_ordered(self, table: Array, grains: GrainRuns, who: Agents) -> bool:
-        """Whether a quick check shows that all accesses in a table, by grain, happen before what threads do now."""
+        """Whether a quick check proves that all accesses in a table, by granule, happen before what threads do now."""
         bits: Any = {"thread": THREAD_BIT, "block": BLOCK_BIT, "time": TIME_BIT, "last": LAST_TIME}
         return ordered(table, grains, who.words, self.floor, **bits)
 
@@ -320,7 +321,7 @@ class VectorClocks:
             `[n, m]`, m for each thread.
         who : Agents
         races : bool
-            Whether strong accesses that do not race (rule 6) are left out.
+            Whether to omit strong accesses that do not race (rule 6).
 
         Returns
         -------
@@ -336,10 +337,10 @@ class VectorClocks:
         bad &= (time_of(others) >= known) | elsewhere
         if races and (mine & STRONG).any():
             bad &= outside_scopes(others, mine)
-        lane, place = np.nonzero(bad)
+        lane, column = np.nonzero(bad)
         if not len(lane):
             return None
-        other = others[lane, place]
+        other = others[lane, column]
         block, warp = who.block[lane], who.warp[lane]
         its_warp, its_lane = np.divmod((other >> THREAD_BIT & THREADS).astype(np.int64), LANES)
         before = self._others[block, warp] if self._warps is None else self._warps[block, warp, its_warp]
@@ -350,11 +351,11 @@ class VectorClocks:
         elsewhere = other >> BLOCK_BIT != who.words[lane] >> BLOCK_BIT
         late: Array = elsewhere | (time_of(other).astype(np.int64) >= known)
         if self.causality.active and late.any():
-            late &= ~self._learned(other, (block, warp, who.lane[lane]))
-        bad[lane, place] = late
+            late &= ~self._acquired(other, (block, warp, who.lane[lane]))
+        bad[lane, column] = late
         return bad if bad.any() else None
 
-    def _learned(self, words: Array, who: tuple[Array, Array, Array]) -> Array:
-        """Return which accesses happen before what threads do now, by the clocks that these have acquired."""
+    def _acquired(self, words: Array, who: tuple[Array, Array, Array]) -> Array:
+        """Return which accesses happen before what threads do now, by the clocks that the threads have acquired."""
         block, thread = words >> BLOCK_BIT, words >> THREAD_BIT & THREADS
         return self.causality.ordered(who, *(x.astype(np.int64) for x in (block - _U(1), thread, time_of(words))))

@@ -4,9 +4,9 @@ The rules (PTX ISA 9.1, 8.4):
 
 1. Scopes are ordered: thread < warp < warpgroup < CTA < cluster < GPU < system. Each divides the threads of a launch
    into sets, and each set is part of one set of every wider scope.
-2. An operation of a scope concerns the threads of its own set. Of two operations the narrower scope decides.
-3. A cluster has `CLUSTER_BLOCKS` blocks, and one GPU is simulated: `cluster` and `sys` are the same sets as a narrower
-   scope. `ThreadScope.of` gives the narrowest of scopes that have the same sets, so that nothing else needs to know.
+2. An operation of a scope affects the threads of its own set. Of two operations, the narrower scope counts.
+3. A cluster has `CLUSTER_BLOCKS` blocks, and one GPU is simulated: `cluster` and `sys` have the same sets as a narrower
+   scope. `ThreadScope.of` returns the narrowest scope with these sets, so that no other code needs to care.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ CLUSTER_BLOCKS: int = 1
 
 
 class ThreadScope(IntEnum):
-    """A set of threads that synchronise.
+    """A scope: the threads that an operation synchronizes.
 
     Examples
     --------
@@ -52,7 +52,7 @@ class ThreadScope(IntEnum):
         return self < ThreadScope.GPU
 
     def group(self, block: Any) -> Any:
-        """Return the number of the set that a block of the grid, or each of an array, is in; for scopes from CTA on."""
+        """Return the number of the set that contains a block of the grid, or each of an array; for CTA and wider."""
         if self >= ThreadScope.GPU:
             return block * 0
         return block if self == ThreadScope.CTA else block // CLUSTER_BLOCKS

@@ -1,11 +1,12 @@
-"""Vector clocks: up to which time a thread is ordered after each other thread.
+"""Vector clocks: up to which time each other thread's accesses happen before what a thread does next.
 
 The rules:
 
 1. A clock has a time for every warp of a batch of blocks: all accesses of the warp before that time happen before what
-   the clock's owner does. For some warps it has later times of single lanes, and it has such clocks of earlier batches.
+   the clock's owner does. For some warps it has later times for single lanes. It also has such clocks of earlier
+   batches.
 2. Joining two clocks takes the later time per thread.
-3. A clock never changes; a thread that learns more gets another one. So a clock can be released as it is.
+3. A clock is immutable; a thread that acquires another one gets a new clock. So releasing a clock needs no copy.
 """
 
 from __future__ import annotations
@@ -150,7 +151,7 @@ def _joined_at_once(every: list[VectorClock]) -> VectorClock:
 
 @dataclass(frozen=True, eq=False)
 class Moment:
-    """What the threads of a batch knew at a time, from which the clock of any of them is made.
+    """The clocks of the threads of a batch at a time; `of` makes the clock of any of them.
 
     Attributes
     ----------

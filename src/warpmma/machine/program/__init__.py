@@ -1,4 +1,4 @@
-"""Programs as the machine runs them: numbered steps."""
+"""Programs of the machine: numbered steps."""
 
 from .liveness import dead_slots
 from .steps import (

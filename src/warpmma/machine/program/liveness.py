@@ -1,13 +1,13 @@
-"""Liveness: which registers of a program are dead, and from where on.
+"""Liveness: which registers of a program are dead, and after which steps.
 
 The rules:
 
-1. A register is live at a place if some path from there reads it before it writes it. A step that has a guard, or is
-   not an `InstructionStep`, may leave the old value: it does not end the life of what it writes.
+1. A register is live at a step if some path from there reads it before writing it. A step that has a guard, or is not
+   an `InstructionStep`, may leave the old value: it does not kill the registers that it writes.
 2. A register that a step reads or writes and that is dead after it is released by that step, or by the next one of the
    same basic block at which lanes neither converge nor wait. `step_compiler` releases it only if all lanes that have
    not exited are there together: lanes elsewhere may still read theirs.
-3. Functions have registers of their own; a function releases none of its callers'.
+3. Functions have their own registers; a function releases none of its callers' registers.
 """
 
 from __future__ import annotations
@@ -62,9 +62,9 @@ def _uses(step: AnyStep) -> tuple[list[int], list[int]]:
     return read, []
 
 
-def _after(place: int, step: AnyStep, last: int) -> tuple[int, ...]:
+def _successors(pc: int, step: AnyStep, last: int) -> tuple[int, ...]:
     """Return the successors of a step."""
-    on = (place + 1,) if place < last else ()
+    on = (pc + 1,) if pc < last else ()
     if isinstance(step, Branch):
         return (step.to,) if step.guard is None else (step.to, *on)
     if isinstance(step, BranchTable):
@@ -72,21 +72,21 @@ def _after(place: int, step: AnyStep, last: int) -> tuple[int, ...]:
     return () if isinstance(step, Return) and step.guard is None else on
 
 
-def _stretches(program: Program) -> list[range]:
+def _basic_blocks(program: Program) -> list[range]:
     """Cut a program into basic blocks."""
     last, steps = len(program.steps) - 1, program.steps
     heads = {0, len(steps), *(x.first for x in program.callees.values())}
-    for place, step in enumerate(steps):
-        to = _after(place, step, last)
-        if to != (place + 1,):
+    for pc, step in enumerate(steps):
+        to = _successors(pc, step, last)
+        if to != (pc + 1,):
             heads.update(to)
-            heads.add(place + 1)
+            heads.add(pc + 1)
     cuts = sorted(heads)
     return [range(a, b) for a, b in pairwise(cuts)]
 
 
-def _may(step: AnyStep) -> bool:
-    """Return whether lanes neither meet nor wait at a step (rule 2)."""
+def _may_release(step: AnyStep) -> bool:
+    """Return whether lanes neither converge nor wait at a step (rule 2)."""
     if not isinstance(step, InstructionStep) or isinstance(step.row, Instruction | Barrier | Exit):
         return False
     if getattr(step.row, "observes", False) or (isinstance(step.row, Operation) and step.row.membermask):
@@ -95,57 +95,57 @@ def _may(step: AnyStep) -> bool:
 
 
 def dead_slots(program: Program) -> Mapping[int, tuple[int, ...]]:
-    """Return, by place, the registers that its step releases."""
-    stretches, last = _stretches(program), len(program.steps) - 1
+    """Return, by program counter, the registers that a step releases."""
+    blocks, last = _basic_blocks(program), len(program.steps) - 1
     uses = [_uses(step) for step in program.steps]
     whole = [isinstance(step, InstructionStep) and step.guard is None for step in program.steps]
-    number = {stretch.start: i for i, stretch in enumerate(stretches)}
-    to = [[number[x] for x in _after(stretch[-1], program.steps[stretch[-1]], last)] for stretch in stretches]
-    behind = _behind([_summed(stretch, uses, whole) for stretch in stretches], to)
+    number = {block.start: i for i, block in enumerate(blocks)}
+    to = [[number[x] for x in _successors(block[-1], program.steps[block[-1]], last)] for block in blocks]
+    live_after = _live_after([_needs_and_kills(block, uses, whole) for block in blocks], to)
     found: dict[int, tuple[int, ...]] = {}
-    for live, stretch in zip(behind, stretches, strict=True):
+    for live, block in zip(live_after, blocks, strict=True):
         dead: dict[int, list[int]] = {}
-        for place in reversed(stretch):
-            read, written = uses[place]
-            dead[place] = [slot for slot in dict.fromkeys((*read, *written)) if not live >> slot & 1]
-            if whole[place]:
+        for pc in reversed(block):
+            read, written = uses[pc]
+            dead[pc] = [slot for slot in dict.fromkeys((*read, *written)) if not live >> slot & 1]
+            if whole[pc]:
                 for slot in written:
                     live &= ~(1 << slot)
             for slot in read:
                 live |= 1 << slot
         kept: dict[int, None] = {}
-        for place in stretch:
-            for slot in uses[place][1]:
+        for pc in block:
+            for slot in uses[pc][1]:
                 kept.pop(slot, None)
-            kept.update(dict.fromkeys(dead[place]))
-            if kept and _may(program.steps[place]):
-                found[place], kept = tuple(kept), {}
+            kept.update(dict.fromkeys(dead[pc]))
+            if kept and _may_release(program.steps[pc]):
+                found[pc], kept = tuple(kept), {}
     return found
 
 
-def _summed(stretch: range, uses: list[tuple[list[int], list[int]]], whole: list[bool]) -> tuple[int, int]:
+def _needs_and_kills(block: range, uses: list[tuple[list[int], list[int]]], whole: list[bool]) -> tuple[int, int]:
     """Return, as bits, what a basic block reads before it writes it, and what it writes."""
     need = end = 0
-    for place in stretch:
-        read, written = uses[place]
+    for pc in block:
+        read, written = uses[pc]
         for slot in read:
             need |= (1 << slot) & ~end
-        if whole[place]:
+        if whole[pc]:
             for slot in written:
                 end |= 1 << slot
     return need, end
 
 
-def _behind(summed: list[tuple[int, int]], to: list[list[int]]) -> list[int]:
+def _live_after(summed: list[tuple[int, int]], to: list[list[int]]) -> list[int]:
     """Return, as bits, what is live after each basic block (rule 1)."""
-    before, behind = [0] * len(summed), [0] * len(summed)
+    before, live_after = [0] * len(summed), [0] * len(summed)
 
     def visit(i: int) -> bool:
         for x in to[i]:
-            behind[i] |= before[x]
+            live_after[i] |= before[x]
         old, (need, end) = before[i], summed[i]
-        before[i] = need | (behind[i] & ~end)
+        before[i] = need | (live_after[i] & ~end)
         return before[i] != old
 
     settle(to, visit)
-    return behind
+    return live_after

@@ -1,14 +1,14 @@
-"""Programs as the machine runs them: steps at numbered places, whose operands are slots of registers.
+"""Programs of the machine: numbered steps, whose operands are slots of registers.
 
 The rules:
 
-1. A place is a number, and of two lanes of a warp the one at the lower place goes first (`scheduling`): the code
-   that builds a program numbers the places so that diverged lanes meet where their paths join, and each loop is
-   contiguous.
-2. A function's registers, its frame of local memory and its parameters are each thread's own. A call begins a frame
+1. The program counter is the number of a step. Of two lanes of a warp, the one at the lower program counter runs first
+   (`scheduling`): the code that builds a program orders the steps so that diverged lanes reconverge where their paths
+   join, and each loop is contiguous.
+2. Each thread has its own copy of a function's registers, frame of local memory and parameters. A call begins a frame
    after the caller's; parameters and results are in frames, and are copied on entry and return.
-3. A program is the same in every launch: a launch's parameters are bytes, and steps read some of them (`Argument`).
-4. A guard selects the lanes that execute a step; the others continue at the next place.
+3. A program is the same in every launch: a launch's parameters are bytes, which steps read (`Argument`).
+4. A guard selects the lanes that execute a step; the others continue at the next step.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Slot(Shown):
 
 @dataclass(frozen=True, slots=True)
 class Constant(Shown):
-    """Bits that are the same in every lane, as a register of a class; "imm" is an immediate int."""
+    """Bits that are the same in every lane, as a register of class `kind`; "imm" is an immediate int."""
 
     bits: int
     kind: RegisterType
@@ -42,13 +42,13 @@ class Constant(Shown):
 
 @dataclass(frozen=True, slots=True)
 class Argument(Shown):
-    """Bytes of the launch's parameters, an integer that is the same in every lane, as a register of a class.
+    """An integer from the launch's parameter bytes, the same in every lane, as a register of class `kind`.
 
     Attributes
     ----------
     offset, size : int
     signed : bool
-        Whether it is extended by its sign.
+        Whether it is sign-extended.
     """
 
     offset: int
@@ -59,7 +59,7 @@ class Argument(Shown):
 
 @dataclass(frozen=True, slots=True)
 class ReadOnly(Shown):
-    """A special register, by PTX's name without %: "tid.x", "clock64", "lanemask_lt"; as a register of a class."""
+    """A special register, by PTX's name without %: "tid.x", "clock64", "lanemask_lt"."""
 
     name: str
     kind: RegisterType
@@ -74,7 +74,7 @@ class Inverted(Shown):
 
 @dataclass(frozen=True, slots=True)
 class Frame(Shown):
-    """The address, in the space .local, of a byte of the running function's frame: of 64 bits, or its lower 32."""
+    """The local address of a byte in the running function's frame: 64 bits, or the lower 32."""
 
     offset: int
     kind: str = "b64"
@@ -82,7 +82,7 @@ class Frame(Shown):
 
 @dataclass(frozen=True, slots=True)
 class Sum(Shown):
-    """An address: a register, or a place in the frame, and an offset in bytes."""
+    """An address: a register or a position in the frame, plus an offset in bytes."""
 
     base: Slot | Frame | ReadOnly
     offset: int
@@ -93,7 +93,7 @@ StepOperand = Slot | Constant | Argument | ReadOnly | Inverted | Frame | Sum
 
 @dataclass(frozen=True, slots=True)
 class Guard(Shown):
-    """Only lanes that have the predicate, or have it not, execute a step."""
+    """Only lanes whose predicate is true, or false if negated, execute a step."""
 
     slot: Slot
     negated: bool = False
@@ -101,16 +101,16 @@ class Guard(Shown):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InstructionStep(Shown):
-    """An instruction that is a row, or an `mma`.
+    """An instruction: a row, or an `mma`.
 
     Attributes
     ----------
     operands : tuple of StepOperand or None
         One for each register that the row's signature reads; None for an omitted one.
     results : tuple of Slot or None
-        Where each result goes; None for an unused result.
+        Destination of each result; None for an unused result.
     beside : bool
-        Whether it only prepares an `Alternative`: an `Operation` in which nothing is a hazard, and that is not counted.
+        Whether it only prepares an `Alternative`: an `Operation` that reports no hazards and is not counted.
     """
 
     site: Site
@@ -123,17 +123,17 @@ class InstructionStep(Shown):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alternative(Shown):
-    """A result, and the result it may have elsewhere: lanes in which the bits differ are reported; nothing is changed.
+    """A result and alternatives that ptxas may compute instead: reports lanes whose bits differ, changes nothing.
 
     Attributes
     ----------
     line, column : int
-        Where the result's instruction is in the text.
+        Position of the result's instruction in the text.
     type : str
-        PTX's, of the result.
+        PTX type of the result.
     result : Slot
     others : tuple of (Slot, Slot)
-        Another result, and a b32 that is not 0 where there is one.
+        Alternative results, each with a b32 that is not 0 in lanes that have it.
     """
 
     site: Site
@@ -147,7 +147,7 @@ class Alternative(Shown):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Branch(Shown):
-    """`bra`. `uniform` is `.uni`: all lanes that are there go the same way."""
+    """`bra`. `uniform` is `.uni`: all lanes of the group go the same way."""
 
     site: Site
     to: int
@@ -157,7 +157,7 @@ class Branch(Shown):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BranchTable(Shown):
-    """`brx.idx`: to one of some places, by a b32 register."""
+    """`brx.idx`: to one of several targets, selected by a b32 register."""
 
     site: Site
     index: Slot
@@ -167,13 +167,13 @@ class BranchTable(Shown):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call(Shown):
-    """`call`: of a function by name, or by the address in a b64 register; or of what the machine provides ("vprintf").
+    """`call` of a function by name, by the address in a b64 register, or of one that the machine provides ("vprintf").
 
     Attributes
     ----------
     to : str or Slot
     arguments, results : tuple of (int, int)
-        Offset in the caller's frame and bytes of each; copied to and from those of the callee.
+        Offset in the caller's frame and size in bytes of each; copied to and from the callee's frame.
     """
 
     site: Site
@@ -186,7 +186,7 @@ class Call(Shown):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Return(Shown):
-    """`ret`: back to the caller; of an entry, the end of the thread."""
+    """`ret`: returns to the caller; in an entry, ends the thread."""
 
     site: Site
     guard: Guard | None = None
@@ -201,15 +201,15 @@ class Callee(Shown):
     ----------
     name : str
     parameters, results : tuple of (int, int)
-        Offset in its own frame and bytes of each.
+        Offset in its own frame and size in bytes of each.
     slots : range
-        Its registers: a call of a function that may be running already keeps those of the running one.
+        Its registers: a call of a function that may be running already saves those of the running call.
     recursive : bool
     """
 
     name: str
-    first: int  # place where it begins
-    address: int = 0  # what `mov.u64 %rd, name` gives, and a call through a register finds it by
+    first: int  # program counter of its first step
+    address: int = 0  # for `mov.u64 %rd, name` and calls through a register
     parameters: tuple[tuple[int, int], ...] = ()
     results: tuple[tuple[int, int], ...] = ()
     slots: range = range(0)
@@ -229,23 +229,24 @@ class Program(Shown):
     name : str
         Of the entry.
     steps : tuple
-        By place. The entry begins at place 0.
+        By program counter. The entry begins at 0.
     registers : tuple of RegisterType
         Class of every slot.
     names : tuple of str
         Name of every slot, for reports.
     callees : mapping of str to Callee
-        Those that can be called, by name.
+        Functions that can be called, by name.
     frame : int
         Bytes of the entry's frame of local memory.
     shared : tuple of range
         Variables in shared memory; bytes between them are unused. Dynamic shared memory follows the last.
     dead_slots : mapping of int to tuple of int
-        By place, slots that are dead after it: see `liveness`.
+        By program counter, slots that are dead after the step: see `liveness`.
     checked : bool
-        Whether the operands are known to fit their rows, as those of PTX are, which were bound; `check` does else.
+        Whether the operands are known to fit their rows, as in PTX, which checks them on loading; otherwise `check`
+        does.
     kept : dict
-        Steps that were prepared for batches of a shape, by what they depend on: `executor` has them.
+        Compiled steps for batches of a shape, by what they depend on: used by `executor`.
     """
 
     name: str

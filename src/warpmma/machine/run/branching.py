@@ -4,8 +4,8 @@ The rules (PTX ISA 9.1, 9.7.12: `bra`, `brx.idx`):
 
 1. Lanes that branch and lanes that do not become two groups, if neither is empty.
 2. `.uni` promises that all lanes go the same way; where they do not, that is a hazard, and they diverge all the same.
-3. An index beyond the table is a hazard; those lanes end there.
-4. A group that branches backwards has completed a turn of a loop: rule 3 of `scheduling`.
+3. An index beyond the table is a hazard and ends those lanes.
+4. A group that branches backwards has completed an iteration of a loop: rule 3 of `scheduling`.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from .scheduling import STOP
 from .state import State
 
 Choose = Callable[[Group], Group | None]
-"""From a group to the part that executes a step: itself, some of its lanes, or None."""
+"""From a group to the part of it that executes a step: all of it, some of its lanes, or None."""
 
 
 def chooser(state: State, site: Site, guard: Guard) -> Choose:
-    """Return what a guard selects; consecutive steps often have the same guard, so the last result is kept."""
+    """Return a guard as a function; consecutive steps often have the same guard, so it keeps the last result."""
     registers, slot, negated = state.registers, guard.slot.number, guard.negated
     last = state.last_guard
 
@@ -47,7 +47,7 @@ def chooser(state: State, site: Site, guard: Guard) -> Choose:
 
 
 def divided(group: Group, some: Group | None) -> Group | None:
-    """Return the rest of a group without a part of it; None if that is empty."""
+    """Return a group without a part of it; None if nothing is left."""
     if some is group:
         return None
     if some is None:
@@ -58,21 +58,21 @@ def divided(group: Group, some: Group | None) -> Group | None:
 # Branches
 
 
-def branch(state: State, place: int, step: Branch) -> Advance:
-    """Return a `bra` as a function of the group that has come to it."""
-    counts, after, to = state.counts, place + 1, step.to
-    goes_back = to <= place
+def branch(state: State, pc: int, step: Branch) -> Advance:
+    """Return a `bra` as a function of the group that reaches it."""
+    counts, after, to = state.counts, pc + 1, step.to
+    goes_back = to <= pc
     if step.guard is None:
 
         def jump(group: Group) -> int:
-            counts[place] += group.warps
+            counts[pc] += group.warps
             return state.scheduler.back(to, group) if goes_back and group.observed else to
 
         return jump
     choose = chooser(state, step.site, step.guard)
 
     def advance(group: Group) -> int:
-        counts[place] += group.warps
+        counts[pc] += group.warps
         taken = choose(group)
         if taken is None:
             return after
@@ -99,21 +99,21 @@ def check_uniform(state: State, site: Site, some: Group, rest: Group) -> None:
     state.batch.reporter.report("divergent", site, bad, detail=detail)
 
 
-def branch_table(state: State, meetings: ConvergencePoints, place: int, step: BranchTable) -> Advance:
-    """Return a `brx.idx` as a function of the group that has come to it."""
+def branch_table(state: State, points: ConvergencePoints, pc: int, step: BranchTable) -> Advance:
+    """Return a `brx.idx` as a function of the group that reaches it."""
     counts, slot = state.counts, step.index.number
     choose = None if step.guard is None else chooser(state, step.site, step.guard)
 
     def advance(group: Group) -> int:
-        counts[place] += group.warps
+        counts[pc] += group.warps
         acting = group if choose is None else choose(group)
         if acting is None:
-            return place + 1
+            return pc + 1
         scheduler, batch = state.scheduler, state.batch
         (index,) = batch.read(step.site, [state.registers[slot]], [acting.bits])
         rest = divided(group, acting)
         if rest is not None:
-            scheduler.put(place + 1, rest)
+            scheduler.put(pc + 1, rest)
         wrong = acting.bits & (index >= len(step.to))
         if wrong.any():
             detail = f"index {int(index[wrong][0])} is out of range; the table has {len(step.to)} targets"
@@ -123,11 +123,11 @@ def branch_table(state: State, meetings: ConvergencePoints, place: int, step: Br
             bits = acting.bits & ~wrong & (index == value)
             some = acting.part(bits, int(np.count_nonzero(bits)))
             to = step.to[value]
-            if to > place or not some.observed or scheduler.back(to, some) != STOP:
+            if to > pc or not some.observed or scheduler.back(to, some) != STOP:
                 scheduler.put(to, some)
         if wrong.any():
             scheduler.release()
-            meetings.exited()
+            points.exited()
         return STOP
 
     return advance
@@ -136,10 +136,10 @@ def branch_table(state: State, meetings: ConvergencePoints, place: int, step: Br
 # Comparisons
 
 
-def alternative(state: State, place: int, step: Alternative) -> Advance:
-    """Return a comparison as a function of the group that has come to it."""
+def alternative(state: State, pc: int, step: Alternative) -> Advance:
+    """Return a comparison as a function of the group that reaches it."""
     choose = None if step.guard is None else chooser(state, step.site, step.guard)
-    registers, after = state.registers, place + 1
+    registers, after = state.registers, pc + 1
     result, others = step.result.number, [(other.number, there.number) for other, there in step.others]
 
     def advance(group: Group) -> int:

@@ -1,16 +1,16 @@
-"""Calls: return places, frames and registers of every thread.
+"""Calls: return addresses, frames and registers of every thread.
 
 The rules (PTX ISA 9.1, 9.7.12: `call`, `ret`; 7.3, recursion):
 
-1. A thread that calls begins a frame of local memory behind the caller's, rounded up to 16 bytes. Arguments are copied
-   into it, and results out of it when the thread returns.
-2. What a function's registers held in an earlier call is no longer there. Where a function may be running already
-   (`Callee.recursive`) they are kept for the time of the call, for each thread.
-3. Through a register a thread calls the function of that address; another address is a hazard, and ends the thread.
-4. A thread's frames take 512 KiB at most, as local memory does on a GPU; it is in 32767 calls at once at most, and what
-   is kept for all threads of a batch takes 1 GiB at most.
+1. A call begins a frame of local memory after the caller's, rounded up to 16 bytes. Arguments are copied into it, and
+   results out of it when the thread returns.
+2. A call does not find the values that an earlier call left in the function's registers. If the function may be running
+   already (`Callee.recursive`), each thread's registers are saved for the duration of the call.
+3. A call through a register calls the function at that address; any other address is a hazard and ends the thread.
+4. A thread's frames take at most 512 KiB, like local memory on a GPU. Calls nest at most 32767 deep, and what is saved
+   for all threads of a batch takes at most 1 GiB.
 5. `ret` of an entry ends the thread.
-6. What a function takes by `alloca` lies behind its frame, and the frames of those whom it calls behind that.
+6. Memory that a function allocates by `alloca` follows its frame; the frames of functions that it calls follow that.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ call it, to the bytes of each result."""
 
 _FRAMES, _KEPT = 1 << 19, 1 << 30  # bytes
 _AHEAD = 16
-_ALIGNMENT = 8  # of `alloca`, if nothing is said
+_ALIGNMENT = 8  # of `alloca` by default
 _DEEP = _FRAMES // _AHEAD
 
 
@@ -48,8 +48,8 @@ class Calls:
     _runtime_calls: Mapping[str, RuntimeCall]
     _taken: Array
 
-    def __init__(self, state: State, meetings: ConvergencePoints) -> None:
-        self._state, self._meetings = state, meetings
+    def __init__(self, state: State, points: ConvergencePoints) -> None:
+        self._state, self._points = state, points
         self._functions = sorted(state.program.callees.values(), key=lambda x: x.first)
         self._at = {x.address: x for x in self._functions}
         self._stacks = any(isinstance(x, InstructionStep) and isinstance(x.row, Stack) for x in state.program.steps)
@@ -57,7 +57,7 @@ class Calls:
         self.end()
 
     def begin(self, runtime_calls: Mapping[str, RuntimeCall]) -> None:
-        """Begin the batch of the state, with functions that the machine provides, by name."""
+        """Begin the state's batch; `runtime_calls` are the functions that the machine provides, by name."""
         batch, self._runtime_calls = self._state.batch, runtime_calls
         if self._stacks:
             self._taken = np.zeros(batch.shape, np.uint64)
@@ -66,47 +66,47 @@ class Calls:
     def end(self) -> None:
         """Release everything that belongs to a batch."""
         self._runtime_calls = {}
-        self._from: list[Array] = []  # by depth, less one: the place of the call that each thread is in
+        self._call_pcs: list[Array] = []  # by depth - 1: the program counter of the call that each thread is in
         self._registers: list[dict[int, WarpRegister]] = []
         self._kept = 0
-        self._taken = np.zeros(1, np.uint64)  # by `alloca`, rounded up (rule 6)
-        self._taken_before: list[Array] = []  # by callers, by depth
+        self._taken = np.zeros(1, np.uint64)  # bytes allocated by `alloca`, rounded up (rule 6)
+        self._taken_before: list[Array] = []  # the same in each caller, by depth
 
     # Calls
 
-    def call(self, place: int, step: Call) -> Advance:
-        """Return a `call` as a function of the group that has come to it."""
-        return self._parting(place, step, self._entry(place, step))
+    def call(self, pc: int, step: Call) -> Advance:
+        """Return a `call` as a function of the group that reaches it."""
+        return self._jump(pc, step, self._entry(pc, step))
 
-    def _parting(self, place: int, step: Call | Return, go: Callable[[Group], object]) -> Advance:
-        """Return a step after which the executing lanes continue elsewhere, and the others at the next place."""
+    def _jump(self, pc: int, step: Call | Return, go: Callable[[Group], object]) -> Advance:
+        """Return a step after which the executing lanes continue elsewhere, and the others at the next step."""
         state = self._state
         choose = None if step.guard is None else chooser(state, step.site, step.guard)
 
         def advance(group: Group) -> int:
             acting = group if choose is None else choose(group)
             if acting is None:
-                return place + 1
-            state.counts[place] += acting.warps
+                return pc + 1
+            state.counts[pc] += acting.warps
             rest = divided(group, acting)
             if rest is not None:
                 if step.uniform:
                     check_uniform(state, step.site, acting, rest)
-                state.scheduler.put(place + 1, rest)
+                state.scheduler.put(pc + 1, rest)
             go(acting)
             return STOP
 
         return advance
 
-    def _entry(self, place: int, step: Call) -> Callable[[Group], None]:
+    def _entry(self, pc: int, step: Call) -> Callable[[Group], None]:
         if not isinstance(step.to, str):
-            return lambda group: self._through_register(place, step, group)
+            return lambda group: self._through_register(pc, step, group)
         if step.to in self._state.program.callees:
             callee = self._state.program.callees[step.to]
             self._check(step, callee)
-            return lambda group: self._enter(place, step, callee, group)
+            return lambda group: self._enter(pc, step, callee, group)
         name = step.to
-        return lambda group: self._provide(place, step, name, group)
+        return lambda group: self._provide(pc, step, name, group)
 
     def _check(self, step: Call, callee: Callee) -> None:
         for what, given, taken in (
@@ -119,7 +119,7 @@ class Calls:
                     f"{[n for _, n in taken]}"
                 )
 
-    def _through_register(self, place: int, step: Call, group: Group) -> None:
+    def _through_register(self, pc: int, step: Call, group: Group) -> None:
         """Rule 3."""
         state = self._state
         slot = step.to.number  # type: ignore[union-attr]
@@ -131,15 +131,15 @@ class Calls:
                 some = group
             if value in self._at:
                 self._check(step, self._at[value])
-                self._enter(place, step, self._at[value], some)
+                self._enter(pc, step, self._at[value], some)
                 continue
             detail = f"{value:#x} is not the address of a function"
             state.batch.reporter.report("bounds", step.site, bits, address, detail)
             self._end(bits)
 
-    def _enter(self, place: int, step: Call, callee: Callee, group: Group) -> None:
+    def _enter(self, pc: int, step: Call, callee: Callee, group: Group) -> None:
         state, depth = self._state, group.depth
-        size = np.uint64(-(-self._frame_of(place) // _AHEAD) * _AHEAD) + self._taken
+        size = np.uint64(-(-self._frame_of(pc) // _AHEAD) * _AHEAD) + self._taken
         self._check_frames(step, callee, group, size)
         base = state.stack.bits
         after = base + size
@@ -150,11 +150,11 @@ class Calls:
         if self._frames:
             state.batch.local.reach(group.bits, (after + np.uint64(callee.frame)).astype(np.int64))
         self._begin_frame(group)
-        if depth == len(self._from):
-            self._from.append(np.zeros(state.batch.shape, np.int32))
+        if depth == len(self._call_pcs):
+            self._call_pcs.append(np.zeros(state.batch.shape, np.int32))
             self._registers.append({})
-            self._kept += self._from[depth].nbytes
-        self._from[depth][group.bits] = place
+            self._kept += self._call_pcs[depth].nbytes
+        self._call_pcs[depth][group.bits] = pc
         if callee.recursive:
             self._keep(step, callee, group)
         state.forget(callee.slots, group)
@@ -162,7 +162,7 @@ class Calls:
         state.scheduler.put(callee.first, inner)
 
     def _begin_frame(self, group: Group) -> None:
-        """Note that a group has allocated nothing in its frame (rule 6)."""
+        """Record that a group has allocated nothing after its frame yet (rule 6)."""
         if self._taken.size > 1:
             if group.depth == len(self._taken_before):
                 self._taken_before.append(np.zeros_like(self._taken))
@@ -200,7 +200,7 @@ class Calls:
                 f"{_ENDLESS} Otherwise let fewer blocks be resident"
             )
 
-    def _provide(self, place: int, step: Call, name: str, group: Group) -> None:
+    def _provide(self, pc: int, step: Call, name: str, group: Group) -> None:
         """Call a function that the machine provides."""
         state = self._state
         if name not in self._runtime_calls:
@@ -219,38 +219,38 @@ class Calls:
             if data.shape[-1] != n:
                 raise OperandError(f"{site.mnemonic} of {step.to}: a result of {n} bytes; got {data.shape[-1]}")
             batch.local.store(site, base + np.uint64(at), data, group.bits, alignment=1)
-        state.scheduler.put(place + 1, group)
+        state.scheduler.put(pc + 1, group)
 
     # Returns
 
-    def ret(self, place: int, step: Return) -> Advance:
-        """Return a `ret` as a function of the group that has come to it."""
-        return self._parting(place, step, lambda group: self.leave(place, group))
+    def ret(self, pc: int, step: Return) -> Advance:
+        """Return a `ret` as a function of the group that reaches it."""
+        return self._jump(pc, step, lambda group: self.leave(pc, group))
 
-    def leave(self, place: int, group: Group) -> None:
-        """Let a group return from the function that a place belongs to."""
+    def leave(self, pc: int, group: Group) -> None:
+        """Let a group return from the function that contains `pc`."""
         if group.depth == 0:
             self._end(group.bits)
             return
-        came = self._from[group.depth - 1]
-        first = int(came[group.bits].min())
-        bits = group.bits & (came == first)
+        call_pc = self._call_pcs[group.depth - 1]
+        first = int(call_pc[group.bits].min())
+        bits = group.bits & (call_pc == first)
         count = int(np.count_nonzero(bits))
         while count < group.count:
-            self._return(place, first, group.part(bits, count))
+            self._return(pc, first, group.part(bits, count))
             left = group.bits & ~bits
             group = group.part(left, group.count - count)
-            first = int(came[group.bits].min())
-            bits = group.bits & (came == first)
+            first = int(call_pc[group.bits].min())
+            bits = group.bits & (call_pc == first)
             count = int(np.count_nonzero(bits))
-        self._return(place, first, group)
+        self._return(pc, first, group)
 
-    def _return(self, place: int, came: int, group: Group) -> None:
+    def _return(self, pc: int, call_pc: int, group: Group) -> None:
         """Rules 1 and 2."""
         state, depth = self._state, group.depth - 1
-        step: Any = state.program.steps[came]
-        callee = self._function(place)
-        own = self._frame_of(came)
+        step: Any = state.program.steps[call_pc]
+        callee = self._function(pc)
+        own = self._frame_of(call_pc)
         base, taken = state.stack.bits, self._taken[:1]
         if self._taken.size > 1:
             taken = self._taken_before[depth]
@@ -276,25 +276,25 @@ class Calls:
                 if group.full:
                     self._kept -= kept.pop(slot).bits.nbytes
         group.depth = depth
-        state.scheduler.put(came + 1, group)
+        state.scheduler.put(call_pc + 1, group)
 
     # Stacks
 
-    def stack(self, place: int, step: InstructionStep) -> Advance:
-        """Return an instruction of the stack as a function of the group that has come to it."""
+    def stack(self, pc: int, step: InstructionStep) -> Advance:
+        """Return `alloca`, `stacksave` or `stackrestore` as a function of the group that reaches it."""
         state, refresh = self._state, list[Refresh]()
         operands = [state.place(x, refresh) for x in step.operands]
         choose = None if step.guard is None else chooser(state, step.site, step.guard)
-        frame = np.uint64(-(-self._frame_of(place) // _AHEAD) * _AHEAD)
+        frame = np.uint64(-(-self._frame_of(pc) // _AHEAD) * _AHEAD)
 
         def advance(group: Group) -> int:
             acting = group if choose is None else choose(group)
             if acting is not None:
-                state.counts[place] += acting.warps
+                state.counts[pc] += acting.warps
                 for each in refresh:
                     each()
                 self._move(step, frame, [None if x is None else state.registers[x] for x in operands], acting)
-            return place + 1
+            return pc + 1
 
         return advance
 
@@ -329,19 +329,19 @@ class Calls:
             kind = DTYPES[self._state.program.registers[slot.number]]
             self._state.write(slot.number, address.astype(kind), group, step.site)
 
-    def _frame_of(self, place: int) -> int:
-        """Bytes of the frame of the function that a place belongs to."""
+    def _frame_of(self, pc: int) -> int:
+        """Bytes of the frame of the function that contains `pc`."""
         first = self._functions[0].first if self._functions else STOP
-        return self._state.program.frame if place < first else self._function(place).frame
+        return self._state.program.frame if pc < first else self._function(pc).frame
 
-    def _function(self, place: int) -> Callee:
-        return [x for x in self._functions if x.first <= place][-1]
+    def _function(self, pc: int) -> Callee:
+        return [x for x in self._functions if x.first <= pc][-1]
 
     def _end(self, bits: Array) -> None:
         """Rule 5."""
         self._state.batch.leave(bits)
         self._state.scheduler.release()
-        self._meetings.exited()
+        self._points.exited()
 
 
 _ENDLESS = "A recursion that never ends does that."

@@ -3,12 +3,12 @@
 The rules:
 
 1. After 64 consecutive rounds that ended because every running group polled without progress (`scheduling`), and after
-   128, 256 and so on, the state is kept: registers of running threads, the memory that the batch has accessed, and the
-   places of lanes.
-2. If all of that is the same one round later, it will stay so, because the next state follows from nothing else. That
-   is a deadlock: no thread is left that could write what the others wait for. (With a seed, the order of turns is drawn
-   again in each round; by then 64 orders have changed nothing.)
-3. A loop that counts its looks, or reads a clock, never returns to the same state: it ends, or reaches a limit.
+   128, 256 and so on, the state is kept: the registers of running threads, the memory that the batch has accessed, and
+   the program counters of lanes.
+2. If one round later all of that is the same, it stays the same, because the next state depends on nothing else. That
+   is a deadlock: no thread is left that could write what the others wait for. (With a seed, each round has a new random
+   order; by then 64 orders have changed nothing.)
+3. A loop that counts its polls, or reads a clock, never returns to the same state: it ends, or reaches a limit.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .convergence import ConvergencePoints
 from .state import State
 
 _FIRST = 64  # rounds
-_MOST = 8  # places that are named
+_MOST = 8  # program counters that a description names
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class _Kept:
     vain: int
     registers: tuple[WarpRegister, ...]
     digest: bytes
-    places: dict[int, Array]
+    pcs: dict[int, Array]
 
 
 class Spins:
@@ -69,9 +69,9 @@ class Spins:
         return _Kept(vain, registers, seen.digest(), ready)
 
     def _same(self, a: _Kept, b: _Kept) -> bool:
-        if a.digest != b.digest or a.places.keys() != b.places.keys():
+        if a.digest != b.digest or a.pcs.keys() != b.pcs.keys():
             return False
-        if any(bool((bits != b.places[key]).any()) for key, bits in a.places.items()):
+        if any(bool((bits != b.pcs[key]).any()) for key, bits in a.pcs.items()):
             return False
         alive = self._state.batch.lanes.alive
         pairs = zip(a.registers, b.registers, strict=True)
@@ -81,34 +81,34 @@ class Spins:
 # Where lanes are
 
 
-def where_lanes_are(state: State, meetings: ConvergencePoints) -> str:
+def where_lanes_are(state: State, points: ConvergencePoints) -> str:
     """Describe where lanes run, where they wait, and for what.
 
     Examples
     --------
     "Of block 0, 32 lanes of warp 1 wait at kernel.cu:3 (bar.sync); 64 lanes of warps 2-3 run at kernel.cu:7 (bra)".
     """
-    found = sorted(_found(state, meetings), key=lambda x: (x[0], x[1]))
-    said = [f"{_who(state, bits)} {what} at {_site(state, place)}" for place, what, bits in found[:_MOST]]
+    found = sorted(_found(state, points), key=lambda x: (x[0], x[1]))
+    parts = [f"{_who(state, bits)} {what} at {_site(state, pc)}" for pc, what, bits in found[:_MOST]]
     if len(found) > _MOST:
-        said.append(f"others are at {len(found) - _MOST} more places")
-    return "; ".join(said)
+        parts.append(f"others are at {len(found) - _MOST} more places")
+    return "; ".join(parts)
 
 
-def _found(state: State, meetings: ConvergencePoints) -> Iterator[tuple[int, str, Array]]:
+def _found(state: State, points: ConvergencePoints) -> Iterator[tuple[int, str, Array]]:
     scheduler = state.scheduler
     for groups in (scheduler.ready, scheduler.late):
         for key, group in groups.items():
-            yield scheduler.place(key)[0], "are", group.bits
-    for place, bits in meetings.waiting():
-        yield place.number, "wait for lanes of their warp", bits
+            yield scheduler.split_key(key)[0], "are", group.bits
+    for step, bits in points.waiting():
+        yield step.pc, "wait for lanes of their warp", bits
     for key, bits in scheduler.waiting.items():
-        yield scheduler.place(key)[0] - 1, "wait for threads of their block", bits
+        yield scheduler.split_key(key)[0] - 1, "wait for threads of their block", bits
 
 
-def _site(state: State, place: int) -> str:
+def _site(state: State, pc: int) -> str:
     steps = state.program.steps
-    return "the end" if place >= len(steps) else f"{steps[place].site.place} ({steps[place].site.mnemonic})"
+    return "the end" if pc >= len(steps) else f"{steps[pc].site.place} ({steps[pc].site.mnemonic})"
 
 
 def _who(state: State, bits: Array) -> str:

@@ -1,13 +1,13 @@
-"""Groups: lanes of a batch of blocks that are at one place of a program and continue together.
+"""Groups: lanes of a batch of blocks that are at the same program counter and continue together.
 
 The rules:
 
-1. A group is a set of lanes, `[block, warp, lane]`, and their call depth. If it is all lanes that have not exited, its
-   `bits` are `lanes.alive` itself, and what it writes replaces registers, since no other lanes matter.
-2. Otherwise it writes its own lanes, and the others keep theirs: old ^ ((old ^ new) & mask), with a mask of all ones or
-   zeros in as many bits as the register has. A choice by `where` takes ten times as long if lanes alternate.
+1. A group is a set of lanes, `[block, warp, lane]`, and their call depth. If it contains all lanes that have not
+   exited, its `bits` are `lanes.alive` itself, and its results replace whole registers, since no other lanes matter.
+2. Otherwise it writes its own lanes only: old ^ ((old ^ new) & mask), where each lane's mask is all ones or all zeros.
+   `np.where` takes ten times as long if lanes alternate.
 3. If a group has lanes in few of the warps, only these warps are computed (`index`, `scattered`).
-4. A register knows which lanes have written it (`RegisterShadow`). Lanes that are not threads count as if they had.
+4. A register records which lanes have written it (`RegisterShadow`). Lanes without a thread count as written.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from ..._arrays import Array
 from ..base import Site, WarpRegister, merged_shadow
 
 Advance = Callable[["Group"], int]
-"""A step: from the group that reached it to the place where the group continues."""
+"""A step: from the group that reaches it to the program counter at which the group continues."""
 
-_FIRST = 1 << 62  # more lanes than exist: for a group that has not branched backwards
+_FIRST = 1 << 62  # more lanes than exist: the group has not branched backwards yet
 
 
 class Group:
@@ -36,7 +36,7 @@ class Group:
     count : int
         How many lanes it has.
     full : bool
-        Whether these are all lanes that have not exited.
+        Whether it contains all lanes that have not exited.
     depth : int
         Their call depth.
 
@@ -48,7 +48,7 @@ class Group:
     looked : int
         How many lanes the group had when it last branched backwards.
     used : int
-        Steps that it has run since another group ran.
+        Steps that it has run since another group last ran.
     """
 
     __slots__ = (
@@ -75,14 +75,14 @@ class Group:
 
     @property
     def warps(self) -> int:
-        """The number of warps that have lanes in it."""
+        """The number of warps with lanes in it."""
         if self._warps < 0:
             self._warps = int(np.count_nonzero(words(self.bits)))
         return self._warps
 
     @property
     def index(self) -> tuple[Array, Array]:
-        """Blocks and warps of those that have lanes in it, each `[n]`."""
+        """The warps with lanes in it: their blocks and their numbers, each `[n]`."""
         if self._index is None:
             blocks, warps = np.nonzero(words(self.bits))
             self._index = blocks, warps
@@ -120,7 +120,7 @@ class Group:
 
 
 def words(lanes: Array) -> Array:
-    """Pack lanes, bool `[block, warp, lane]`, to masks, uint32 `[block, warp]`: lane i is bit i.
+    """Pack lanes, bool `[block, warp, lane]`, into masks, uint32 `[block, warp]`: lane i is bit i.
 
     Examples
     --------

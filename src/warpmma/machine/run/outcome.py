@@ -19,28 +19,28 @@ class Launch(Shown):
     Attributes
     ----------
     hazards : list of Hazard
-        Those that were asked to be warnings: of each kind and line, the first.
+        Those whose policy is "warn": the first of each kind and line.
     counts : dict of str to int
         By kind, how often lanes had a hazard that is only counted: "same value", "order" and kinds
         whose policy is "count".
     order : dict of Site to int
-        The lines whose results depend on which of several threads came first, where CUDA leaves that open, and how
-        often: values that atomics return, sums of floats.
+        Lines whose results depend on the order of threads, which CUDA leaves open, and how often: values that atomics
+        return, sums of floats.
     joined : dict of (Site, Site) to int
-        Pairs of lines from which lanes of one warp executed a `.sync` instruction together, and how many times warps
-        did. It is legal (the opcode, the qualifiers and the membermask are the same), but may be a mistake.
+        Pairs of lines from which lanes of one warp executed a `.sync` instruction together, and how often. This is
+        legal (the opcode, the qualifiers and the membermask are the same), but may be a mistake.
     retyped : tuple of Retyped
-        Arrays that PTX accessed as floats of another type than they hold.
+        Arrays that PTX accessed as floats of a type other than their own.
     unpredicted : tuple of Unpredicted
-        Places of PTX text where it is not known what ptxas fuses, and where that would have changed a result.
+        Statements of PTX for which it is unknown what ptxas fuses, where that would have changed a result.
     undecided : tuple of Site
         All sums of PTX text for which it is unknown whether ptxas fuses them with a product, or with which one; here
         they are not fused, unless they are with another.
     notes : tuple of str
-        What else should be known of the results, such as which bits another compiler's text would give.
+        Other remarks on the results, such as which bits another compiler's text would give.
     costs : Costs
     watched : tuple of WatchedProduct
-        What was kept of `mma` where a `Watch` was given; `warpmma.explain_launch` explains it.
+        What a `Watch` recorded of `mma`; `warpmma.explain_launch` explains it.
     printed : str
         What the kernel's `printf` printed.
     """
@@ -65,18 +65,18 @@ class Launch(Shown):
         return view(self, "text")
 
     def json(self) -> str:
-        """All of it, by line, as a JSON document."""
+        """Everything, by line, as a JSON document."""
         return view(self, "json")
 
     def svg(self, site: Site | int, *, theme: str = "auto") -> str:
-        """Picture which lanes meet in which bank, at a line that accesses shared memory.
+        """Draw which lanes access which bank, at a line that accesses shared memory.
 
         Parameters
         ----------
         site : Site or int
             One of `costs.sites`, or a line of the kernel with one such access.
         theme : {"auto", "light", "dark"}
-            As the reader's system or page says, or fixed.
+            "auto" follows the reader's system or page.
 
         Raises
         ------

@@ -2,21 +2,22 @@
 
 The rules:
 
-1. Every lane that has not exited is in one group that is ready, late, at a meeting (`convergence`), or waiting at a
-   barrier of its block. Groups that come to one place at the same call depth become one, over all blocks of a batch.
-2. Of the ready groups, the deepest in calls runs next, and of these the one at the lowest place; it runs until it
-   reaches the place of another group. So groups that are behind catch up, and lanes that diverged meet where their
-   paths join.
+1. Every lane that has not exited is in one group that is ready or late, or waits for lanes of its warp (`convergence`)
+   or at a barrier of its block. Groups that reach the same program counter at the same call depth become one, over all
+   blocks of a batch.
+2. Of the ready groups, those deepest in calls run first, and of these the one at the lowest program counter; it runs
+   until it reaches the program counter of another group. So groups that are behind catch up, and lanes that diverged
+   reconverge where their paths join.
 3. No group waits indefinitely for one that is behind: CUDA guarantees progress to every thread from sm_70 on. A group
    that branches backwards after a poll without progress becomes late. A group polled without progress if, since its
    last backward branch, it executed an instruction that observes other threads, that instruction returned nothing new,
    and no lane left the group. A group that has run `_PATIENCE` steps while others were ready becomes late as well.
 4. Late groups return in the next round. A round ends when no group is ready, or after a number of steps of the ready
-   ones: `_QUANTUM` after a poll without progress, `_RESPITE` after lost patience. So a group that leaves a lock meets
-   those that left it earlier, because these go no further than that.
+   ones: `_QUANTUM` after a poll without progress, `_RESPITE` after `_PATIENCE` ran out. So a group that leaves a lock
+   joins those that left it earlier, because these get no further in a round.
 5. With a seed other than 0, some warps of each group, drawn at random, are late from the start, and again after every
-   few hundred or thousand steps; how many, and how long the others run alone, is drawn too. All results of a kernel
-   must be the same for every seed, unless CUDA leaves them open.
+   few hundred or thousand steps; how many, and how long the others run alone, is random too. A kernel must give the
+   same results for every seed, unless CUDA leaves them open.
 
 Steps are counted, never time: results are a function of the program, its inputs, the resident blocks and the seed.
 """
@@ -30,10 +31,10 @@ from ..base import Lanes
 from .groups import Group
 
 STOP = 1 << 60
-"""After all places: the group that ran has been queued elsewhere."""
+"""Beyond every program counter: the group that ran is queued elsewhere."""
 
 _QUANTUM, _RESPITE, _PATIENCE = 128, 256, 1 << 14  # steps
-_QUANTA, _DRAWS = (1, 8, 64, 512), (256, 1024, 4096)  # one is drawn for a round, and one until the next draw
+_QUANTA, _DRAWS = (1, 8, 64, 512), (256, 1024, 4096)  # steps of a round; steps until warps are drawn again
 
 
 class Scheduler:
@@ -43,7 +44,7 @@ class Scheduler:
     ----------
     lanes : Lanes
     span : int
-        More than the number of places.
+        More than the number of steps.
     seed : int
     keep : bool
         Whether registers of exited threads are kept: then no group is full after a thread has exited.
@@ -51,9 +52,9 @@ class Scheduler:
     Attributes
     ----------
     ready, late : dict of int to Group
-        By place minus `span` times the call depth.
+        By program counter minus `span` times the call depth.
     waiting : dict of int to ndarray of bool
-        Lanes that wait at barriers, by the place where they continue.
+        Lanes that wait at barriers, by the key at which they continue.
     vain : int
         Consecutive rounds that ended because every running group polled without progress.
     """
@@ -65,8 +66,8 @@ class Scheduler:
         self.late: dict[int, Group] = {}
         self.waiting: dict[int, Array] = {}
         self.vain = 0
-        self._left = 0  # steps of this round
-        self._gone = self._draws = 0  # steps, and the number at which it is drawn again
+        self._left = 0  # steps left in this round
+        self._gone = self._draws = 0  # steps run, and the number at which warps are drawn again
         self._patience_lost = False
         self._alive: Array | None = None
         self._count = 0
@@ -80,23 +81,23 @@ class Scheduler:
             self._alive = self._lanes.alive
         return self._count
 
-    def place(self, key: int) -> tuple[int, int]:
-        """Return the place and the depth of a key."""
+    def split_key(self, key: int) -> tuple[int, int]:
+        """Return the program counter and the call depth of a key."""
         depth = -(key // self.span)
         return key + depth * self.span, depth
 
     # Rules 1 and 2
 
-    def put(self, place: int, group: Group) -> None:
-        """Let a group be ready at a place."""
-        key = place - group.depth * self.span
+    def put(self, pc: int, group: Group) -> None:
+        """Make a group ready at a program counter."""
+        key = pc - group.depth * self.span
         other = self.ready.get(key)
         self.ready[key] = group if other is None else self._joined(other, group)
 
-    def put_lanes(self, place: int, bits: Array, depth: int) -> None:
-        """Let lanes be ready at a place, if there are any."""
+    def put_lanes(self, pc: int, bits: Array, depth: int) -> None:
+        """Make lanes ready at a program counter, if there are any."""
         if count := int(np.count_nonzero(bits)):
-            self.put(place, Group(bits, count, False, depth))
+            self.put(pc, Group(bits, count, False, depth))
 
     def _joined(self, a: Group, b: Group) -> Group:
         made = Group(a.bits | b.bits, a.count + b.count, False, a.depth)
@@ -105,7 +106,7 @@ class Scheduler:
         return made
 
     def next(self) -> tuple[int, Group] | None:
-        """Return the next place and the group there; None if no group can run."""
+        """Return the next group to run and its program counter; None if no group can run."""
         if not self.ready:
             if not self.late:
                 return None
@@ -116,17 +117,17 @@ class Scheduler:
         if not group.full and group.count == self.alive:
             group.full, group.bits = True, self._lanes.alive
             group._masks.clear()
-        place, _ = self.place(key)
-        return place, group
+        pc, _ = self.split_key(key)
+        return pc, group
 
     def bound(self, group: Group) -> int:
-        """Return the place at which the running group meets another one, or has to yield to it."""
+        """Return the program counter at which the running group reaches another one, or must yield to it."""
         return min(self.ready) + group.depth * self.span if self.ready else STOP
 
     # Rules 3 and 4
 
     def steps(self, group: Group) -> int:
-        """Return how many steps the running group may run before `rest` is called; 0 for any number."""
+        """Return how many steps the running group may run before `rest` is called; 0 for no limit."""
         if self.late:
             return max(1, min(self._left, _PATIENCE - group.used if self.ready else STOP))
         return max(1, _PATIENCE - group.used) if self.ready else 0
@@ -137,31 +138,31 @@ class Scheduler:
         self._left -= steps
         self._gone += steps
 
-    def rest(self, place: int, group: Group) -> None:
+    def rest(self, pc: int, group: Group) -> None:
         """Requeue a group that has used up its steps."""
         if self.ready and group.used >= _PATIENCE:
             self._patience_lost = True
-            self._postpone(place, group, _RESPITE)
+            self._postpone(pc, group, _RESPITE)
         else:
-            self.put(place, group)
+            self.put(pc, group)
         if self.late and self._left <= 0:
             self.vain = 0
             self._round()
 
-    def back(self, place: int, group: Group) -> int:
-        """Return where a group continues that branches back to a place and has observed others; `STOP` if late."""
+    def back(self, pc: int, group: Group) -> int:
+        """Return where a group that observed others and branches back continues; `STOP` if it becomes late."""
         vain = not group.changed and group.count >= group.looked
         group.observed, group.changed, group.looked = False, False, group.count
         if not vain:
-            return place
-        self._postpone(place, group, _QUANTUM)
+            return pc
+        self._postpone(pc, group, _QUANTUM)
         return STOP
 
-    def _postpone(self, place: int, group: Group, quantum: int) -> None:
+    def _postpone(self, pc: int, group: Group, quantum: int) -> None:
         if not self.late or quantum > self._left:
             self._left = quantum
         group.used = 0
-        key = place - group.depth * self.span
+        key = pc - group.depth * self.span
         other = self.late.get(key)
         self.late[key] = group if other is None else self._joined(other, group)
 
@@ -186,12 +187,12 @@ class Scheduler:
         for key in sorted(groups):
             group = groups[key]
             first = self._random.random(self._lanes.shape[:2]) < 0.5
-            place, _ = self.place(key)
-            for bits, where in ((group.bits & first[..., None], self.put), (group.bits & ~first[..., None], None)):
+            pc, _ = self.split_key(key)
+            for bits, put in ((group.bits & first[..., None], self.put), (group.bits & ~first[..., None], None)):
                 if count := int(np.count_nonzero(bits)):
                     some = group.part(bits, count)
-                    if where:
-                        where(place, some)
+                    if put:
+                        put(pc, some)
                     else:
                         self.late[key] = some
         if not self.ready:
@@ -199,15 +200,15 @@ class Scheduler:
 
     # Barriers
 
-    def go_on(self, place: int, bits: Array, depth: int) -> None:
-        """Let lanes continue at a place: those that wait at a barrier, once it releases them."""
+    def go_on(self, pc: int, bits: Array, depth: int) -> None:
+        """Let lanes continue at a program counter; those that wait at a barrier, once it releases them."""
         if self._lanes.any_waiting:
             waits = bits & self._lanes.waiting
             if waits.any():
-                key = place - depth * self.span
+                key = pc - depth * self.span
                 self.waiting[key] = waits if key not in self.waiting else self.waiting[key] | waits
                 bits = bits & ~waits
-        self.put_lanes(place, bits, depth)
+        self.put_lanes(pc, bits, depth)
 
     def release(self) -> None:
         """Let lanes continue that no longer wait."""
@@ -222,5 +223,5 @@ class Scheduler:
                 self.put_lanes(*self._at(key, free))
 
     def _at(self, key: int, bits: Array) -> tuple[int, Array, int]:
-        place, depth = self.place(key)
-        return place, bits, depth
+        pc, depth = self.split_key(key)
+        return pc, bits, depth

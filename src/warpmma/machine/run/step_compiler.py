@@ -1,13 +1,14 @@
-"""Steps that are rows, made ready to run: what can be looked up or checked once is not done at every execution.
+"""Compiles instruction steps to functions: what can be looked up or checked once is not done at every execution.
 
 The rules:
 
-1. A step becomes a function of the group that has come to it; it returns the place where the group goes on, or `STOP`.
-2. Operands are numbers in the list of registers (`state`), and fit the row: who made the program has checked them. The
-   function of an `Operation` takes arrays at once where all lanes have written what it reads.
-3. Everything else goes to the row's handler.
-4. A step that is ready serves every batch of its shape and engine, one after another: it keeps nothing of a batch, and
-   asks the state for it when it runs.
+1. A step becomes a function of the group that reaches it. The function returns the program counter at which the group
+   continues, or `STOP`.
+2. Operands are indices into the list of registers (`state`). They fit the instruction: they were checked when the
+   program was built. If all lanes have written what an `Operation` reads, its function takes whole arrays.
+3. Everything else goes to the instruction's handler.
+4. A compiled step serves every batch of its shape and engine, one after another: it keeps nothing of a batch, and takes
+   the batch from the state when it runs.
 """
 
 from __future__ import annotations
@@ -32,38 +33,38 @@ from .state import Refresh, State
 
 Act = Callable[[Group], object]
 
-_FEW = 4  # as many times as many warps are there as have lanes: then only these are computed
+_FEW = 4  # if fewer than 1 in 4 warps have lanes in the group, only these warps are computed
 
 
-def prepared(state: State, meetings: ConvergencePoints, place: int, step: InstructionStep) -> Advance:
-    """Return a step as a function of the group that has come to it."""
+def prepared(state: State, points: ConvergencePoints, pc: int, step: InstructionStep) -> Advance:
+    """Return a step as a function of the group that reaches it."""
     refresh: list[Refresh] = []
     operands = tuple(state.place(x, refresh) for x in step.operands)
     if step.beside:
-        return _beside(state, place, step, _refreshed(_silent(state, place, step, operands), refresh))
+        return _beside(state, pc, step, _refreshed(_silent(state, pc, step, operands), refresh))
     choose = None if step.guard is None else chooser(state, step.site, step.guard)
     if _plain(step):
-        return _alone(state, place, _refreshed(_operation(state, place, step, operands), refresh), choose)
+        return _alone(state, pc, _refreshed(_operation(state, pc, step, operands), refresh), choose)
     act = _refreshed(_handled(state, step, operands), refresh)
     if getattr(step.row, "observes", False):
-        return _observing(state, place, step, act, choose)
-    meeting = _meeting(state, meetings, place, step, act, operands, refresh)
-    if meeting is not None:
-        return _met(place, meeting, choose)
-    return _alone(state, place, act, choose)
+        return _observing(state, pc, step, act, choose)
+    point = _convergence_point(state, points, pc, step, act, operands, refresh)
+    if point is not None:
+        return _arriving(pc, point, choose)
+    return _alone(state, pc, act, choose)
 
 
-# Who executes it
+# Which lanes execute it
 
 
-def _alone(state: State, place: int, act: Act, choose: Choose | None) -> Advance:
-    counts, after = state.counts, place + 1
-    if place in state.dead_slots:
-        return _releasing(state, place, act, choose)
+def _alone(state: State, pc: int, act: Act, choose: Choose | None) -> Advance:
+    counts, after = state.counts, pc + 1
+    if pc in state.dead_slots:
+        return _releasing(state, pc, act, choose)
     if choose is None:
 
         def advance(group: Group) -> int:
-            counts[place] += group.warps
+            counts[pc] += group.warps
             act(group)
             return after
 
@@ -72,21 +73,21 @@ def _alone(state: State, place: int, act: Act, choose: Choose | None) -> Advance
     def guarded(group: Group) -> int:
         acting = choose(group)
         if acting is not None:
-            counts[place] += acting.warps
+            counts[pc] += acting.warps
             act(acting)
         return after
 
     return guarded
 
 
-def _releasing(state: State, place: int, act: Act, choose: Choose | None) -> Advance:
+def _releasing(state: State, pc: int, act: Act, choose: Choose | None) -> Advance:
     """Rule 2 of `liveness`."""
-    counts, after, release = state.counts, place + 1, state.releasing(place)
+    counts, after, release = state.counts, pc + 1, state.releasing(pc)
 
     def advance(group: Group) -> int:
         acting = group if choose is None else choose(group)
         if acting is not None:
-            counts[place] += acting.warps
+            counts[pc] += acting.warps
             act(acting)
         if group.full:
             release()
@@ -95,8 +96,8 @@ def _releasing(state: State, place: int, act: Act, choose: Choose | None) -> Adv
     return advance
 
 
-def _beside(state: State, place: int, step: InstructionStep, act: Act) -> Advance:
-    choose, after = None if step.guard is None else chooser(state, step.site, step.guard), place + 1
+def _beside(state: State, pc: int, step: InstructionStep, act: Act) -> Advance:
+    choose, after = None if step.guard is None else chooser(state, step.site, step.guard), pc + 1
 
     def advance(group: Group) -> int:
         acting = group if choose is None else choose(group)
@@ -107,19 +108,19 @@ def _beside(state: State, place: int, step: InstructionStep, act: Act) -> Advanc
     return advance
 
 
-def _observing(state: State, place: int, step: InstructionStep, act: Act, choose: Choose | None) -> Advance:
+def _observing(state: State, pc: int, step: InstructionStep, act: Act, choose: Choose | None) -> Advance:
     """Rule 3 of `scheduling`: keep the last observed value, to detect whether it changes."""
-    counts, after, registers = state.counts, place + 1, state.registers
+    counts, after, registers = state.counts, pc + 1, state.registers
     slots = [x.number for x in step.results if x is not None]
 
     def advance(group: Group) -> int:
         acting = group if choose is None else choose(group)
         if acting is None:
             return after
-        counts[place] += acting.warps
+        counts[pc] += acting.warps
         act(acting)
         group.observed = True
-        now, before = tuple(registers[slot] for slot in slots), state.seen.get(place)
+        now, before = tuple(registers[slot] for slot in slots), state.seen.get(pc)
         if before is None:
             group.changed = group.changed or bool(slots)
         elif not group.changed:
@@ -127,31 +128,31 @@ def _observing(state: State, place: int, step: InstructionStep, act: Act, choose
                 bool(((new.bits != old.bits) & acting.bits).any()) for new, old in zip(now, before, strict=True)
             )
         old = before or now
-        state.seen[place] = tuple(acting.merged(x, new, None) for x, new in zip(old, now, strict=True))
+        state.seen[pc] = tuple(acting.merged(x, new, None) for x, new in zip(old, now, strict=True))
         return after
 
     return advance
 
 
-def _met(place: int, meeting: ConvergencePoint, choose: Choose | None) -> Advance:
-    after = place + 1
+def _arriving(pc: int, point: ConvergencePoint, choose: Choose | None) -> Advance:
+    after = pc + 1
 
     def advance(group: Group) -> int:
         acting = group if choose is None else choose(group)
-        return after if acting is None else meeting.come(place, group, acting)
+        return after if acting is None else point.arrive(pc, group, acting)
 
     return advance
 
 
-def _meeting(
-    state: State, meetings: ConvergencePoints, place: int, step: InstructionStep, act: Act, operands: tuple[Any, ...],
+def _convergence_point(
+    state: State, points: ConvergencePoints, pc: int, step: InstructionStep, act: Act, operands: tuple[Any, ...],
     refresh: list[Refresh],
 ) -> ConvergencePoint | None:  # fmt: skip
-    """Return where lanes meet, if they do: rule 1 of `convergence`."""
+    """Return the step's convergence point; None if lanes need not converge (rule 1 of `convergence`)."""
     row, mask, barrier = step.row, None, False
-    key: object = place
+    key: object = pc
     if isinstance(row, Barrier) and row.action != "warp":
-        # Threads that reach a barrier one by one meet there, and not here; but the waiting ones are taken apart.
+        # Without `.aligned`, threads wait in `Barriers`, not here; this point only separates waiting lanes from others.
         mask, barrier = None if row.aligned else _nobody(state), True
     elif isinstance(row, Barrier) or (isinstance(row, Operation) and row.membermask):
         mask, key = _mask(state, operands[-1], refresh), row.mnemonic
@@ -160,7 +161,7 @@ def _meeting(
     counts = state.counts
 
     def count(group: Group) -> None:
-        counts[place] += group.warps
+        counts[pc] += group.warps
 
     def counted_act(group: Group) -> None:
         count(group)
@@ -173,13 +174,13 @@ def _meeting(
             each()
         return given()
 
-    meeting = meetings.at(key, lambda: ConvergencePoint(state, barrier=barrier))
-    meeting.add(ConvergenceStep(
-        number=place, site=step.site, act=counted_act, mask=mask, read=read, write=partial(_put, state, step),
+    point = points.at(key, lambda: ConvergencePoint(state, barrier=barrier))
+    point.add(ConvergenceStep(
+        pc=pc, site=step.site, act=counted_act, mask=mask, read=read, write=partial(_put, state, step),
         count=count,
         handle=lambda site, operands, lanes: handle(state.batch, site, row, operands, lanes),
     ))  # fmt: skip
-    return meeting
+    return point
 
 
 def _mask(state: State, at: int, refresh: list[Refresh]) -> Callable[[], Array]:
@@ -197,28 +198,28 @@ def _nobody(state: State) -> Callable[[], Array]:
     return lambda: none
 
 
-def leaving(state: State, meetings: ConvergencePoints, place: int, step: InstructionStep) -> Advance:
-    """Return the end of threads."""
+def leaving(state: State, points: ConvergencePoints, pc: int, step: InstructionStep) -> Advance:
+    """Return an instruction that ends threads, as a function of the group that reaches it."""
     counts = state.counts
     choose = None if step.guard is None else chooser(state, step.site, step.guard)
 
     def advance(group: Group) -> int:
         acting = group if choose is None else choose(group)
         if acting is None:
-            return place + 1
-        counts[place] += acting.warps
+            return pc + 1
+        counts[pc] += acting.warps
         rest = divided(group, acting)
         state.batch.leave(acting.bits)
         if rest is not None:
-            state.scheduler.put(place + 1, rest)
+            state.scheduler.put(pc + 1, rest)
         state.scheduler.release()
-        meetings.exited()
+        points.exited()
         return STOP
 
     return advance
 
 
-# What it does
+# What it executes
 
 
 def _plain(step: InstructionStep) -> bool:
@@ -245,7 +246,7 @@ def _refreshed(act: Act, refresh: list[Refresh]) -> Act:
     return all_of_them
 
 
-def _operation(state: State, place: int, step: InstructionStep, operands: tuple[Any, ...]) -> Act:
+def _operation(state: State, pc: int, step: InstructionStep, operands: tuple[Any, ...]) -> Act:
     """Rule 2."""
     row: Any = step.row
     slow, some = (_later(make, state, step, operands) for make in (_slow, _some))
@@ -297,7 +298,7 @@ def _several(state: State, step: InstructionStep, operands: tuple[Any, ...], slo
 
 
 def _some(state: State, step: InstructionStep, operands: tuple[Any, ...]) -> Act:
-    """Return how an operation is executed when few warps have active lanes: rule 3 of `groups`."""
+    """Return how to execute an operation when few warps have active lanes (rule 3 of `groups`)."""
     row: Any = step.row
     registers, site, function = state.registers, step.site, state.batch.function(row)
     dtypes = [state.dtype(kind) for kind in row.outputs]
@@ -316,8 +317,8 @@ def _some(state: State, step: InstructionStep, operands: tuple[Any, ...]) -> Act
     return some
 
 
-def _silent(state: State, place: int, step: InstructionStep, operands: tuple[Any, ...]) -> Act:
-    """Return an operation in which nothing is a hazard."""
+def _silent(state: State, pc: int, step: InstructionStep, operands: tuple[Any, ...]) -> Act:
+    """Return an operation that reports no hazards."""
     row: Any = step.row
     registers, write, shaped, function = state.registers, state.write, state.shaped, state.batch.function(row)
     dtypes = [state.dtype(kind) for kind in row.outputs]
@@ -334,7 +335,7 @@ def _silent(state: State, place: int, step: InstructionStep, operands: tuple[Any
 def _later(
     make: Callable[[State, InstructionStep, tuple[Any, ...]], Act], state: State, step: InstructionStep, operands: Any
 ) -> Act:
-    """Return an operation that is prepared at its first use, because it is seldom used."""
+    """Return an operation that is compiled when it is first used, because few ever are."""
     made: list[Act] = []
 
     def act(group: Group) -> None:
@@ -346,7 +347,7 @@ def _later(
 
 
 def _slow(state: State, step: InstructionStep, operands: tuple[Any, ...]) -> Callable[[Group], None]:
-    """Return how an operation is executed when some lanes have not written the operands."""
+    """Return how to execute an operation if some lanes have not written its operands."""
     registers, row, site, put = state.registers, step.row, step.site, state.put
     given = _given(registers, step, operands)
 
@@ -396,7 +397,7 @@ def _late(state: State, act: Act, slot: Slot | None) -> Act:
 
 
 def _given(registers: list[Any], step: InstructionStep, operands: tuple[Any, ...]) -> Callable[[], list[Any]]:
-    """Return what makes the operands that a handler takes: registers, numbers, and None for an omitted one."""
+    """Return a function that returns a handler's operands: registers, ints for immediates, None for omitted ones."""
     fixed: dict[int, int | None] = {
         i: x.bits for i, x in enumerate(step.operands) if isinstance(x, Constant) and x.kind == "imm"
     }

@@ -1,14 +1,14 @@
-"""Asynchronous operations: copies that go on while their threads do, their groups, and what completes them.
+"""Asynchronous operations: copies that proceed while their threads continue, their groups, and what completes them.
 
 The rules (PTX ISA 9.1, 9.7.9.25.3 and 9.7.9.25.4):
 
 1. An operation is issued by a thread. It reads its sources and writes its destinations at any time between its issue
    and its completion: until then both are pending (`allocation`).
 2. `cp.async` and `cp.async.bulk` have groups of their own (`Groups`). `commit_group` makes a group of the thread's
-   operations that are in none. `wait_group n` completes all groups of the thread but its last n, `wait_all` all of its
-   operations.
-3. An operation in no groups is completed by the mbarrier that counts its bytes. A `cp.async` may be completed by an
-   mbarrier, too, if its thread lets it arrive there.
+   operations that are not in a group yet. `wait_group n` completes all groups of the thread except the last n,
+   `wait_all` all of its operations.
+3. An operation without a group is completed by the mbarrier that counts its bytes. A `cp.async` may also be
+   completed by an mbarrier, if its thread binds it (`cp.async.mbarrier.arrive`).
 4. What an operation has written becomes visible when it is completed, as if its thread had written it at that time: to
    the thread that waits; to others, when they are ordered behind that.
 5. `wait_group.read` completes the reading alone: sources may be overwritten, and destinations stay pending until a
@@ -30,7 +30,7 @@ from ..memory import Allocation, Touch
 from ..report import Reporter
 
 Groups = Literal["cp.async", "cp.async.bulk"]
-"""The groups that an operation can join, by the instruction that has them."""
+"""The kind of groups that an operation can join, named after its instruction."""
 
 Touched = tuple[Allocation, Touch]
 
@@ -43,22 +43,22 @@ class AsyncOperation:
     ----------
     site : Site
     sources, targets : list of (Allocation, Touch)
-        What it still has to read; what it writes.
+        What it still has to read, and what it writes.
     """
 
     site: Site
-    address: Array  # where it writes, `[block, warp, lane]`: for reports
-    lanes: Array  # the lanes that issued it
-    active: Array  # those of them for which it is not complete
+    address: Array  # where it writes, `[block, warp, lane]`, for reports
+    lanes: Array  # lanes that issued it
+    active: Array  # lanes for which it is not complete
     sources: list[Touched]
     targets: list[Touched]
     data: Array  # what it writes, `[n, size]`, for each of `lanes`
     groups: Groups | None  # the groups that it can join; None if an mbarrier counts it
-    committed: Array  # how many groups the thread has committed since the operation's own; -1 while it is in none
-    awaited: Array  # lanes that need not wait for it: an mbarrier does, or its sources have been read
+    committed: Array  # how many groups the thread has committed since the operation's own; -1 before that
+    awaited: Array  # lanes that need not wait: an mbarrier completes it, or its sources have been read
 
     def publish(self, done: Array) -> None:
-        """Write the data that it has copied for some lanes (rule 4)."""
+        """Make its data visible for some lanes (rule 4)."""
         for allocation, touch in self.targets:
             some = touch.of(done)
             if len(some.offset):
@@ -77,7 +77,7 @@ class AsyncOperation:
 
 
 class Pending(NamedTuple):
-    """Operations that an mbarrier is to complete, for lanes `[block, warp, lane]` that issued them."""
+    """Operations for an mbarrier to complete, and the lanes, `[block, warp, lane]`, that issued them."""
 
     lanes: Array
     operations: list[AsyncOperation]
@@ -102,7 +102,7 @@ class AsyncOperations:
         address : ndarray of int
             Where it writes, `[block, warp, lane]`.
         targets : iterable of (Allocation, Touch)
-            What of that lanes can write.
+            What the lanes may write of that.
         data : ndarray of uint8
             What it writes, `[n, size]`, for each of the lanes.
         lanes : ndarray of bool
@@ -134,13 +134,13 @@ class AsyncOperations:
         return Pending(there, [operation])
 
     def commit(self, lanes: Array, groups: Groups) -> None:
-        """Make a group of the operations of each thread that are in none."""
+        """Make a group of each thread's operations that are not in one yet."""
         for operation in self._pending:
             if operation.groups == groups:
                 operation.committed = operation.committed + lanes
 
     def wait(self, lanes: Array, last: int, groups: Groups, *, read: bool = False) -> None:
-        """Complete all but the last groups of each thread; if `last` is -1, operations in no group, too.
+        """Complete all but the last groups of each thread; if `last` is -1, also operations without a group.
 
         With `read`, complete the reading alone (rule 5).
         """
@@ -154,14 +154,14 @@ class AsyncOperations:
         self._forget_completed()
 
     def of(self, lanes: Array) -> Pending:
-        """Return the pending `cp.async` of lanes, which an mbarrier is to complete."""
+        """Return the pending `cp.async` of lanes, for an mbarrier to complete."""
         some = [x for x in self._pending if x.groups == "cp.async" and (x.active & lanes).any()]
         for operation in some:
             operation.awaited = operation.awaited | lanes
         return Pending(lanes, some)
 
     def complete(self, pending: Pending) -> None:
-        """Complete what an mbarrier was to complete, except what its threads have waited for themselves."""
+        """Complete an mbarrier's operations, except those that their threads have waited for themselves."""
         for operation in pending.operations:
             self._complete(operation, operation.active & pending.lanes)
         self._forget_completed()

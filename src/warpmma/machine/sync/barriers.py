@@ -9,13 +9,13 @@ The rules (PTX ISA 9.1, 9.7.13: `bar`, `barrier`, `bar.warp.sync`; CUDA C++ Prog
    threads of the block that have not exited have arrived. What an exited thread did is unordered with what follows the
    barrier, unless lanes of its warp arrive.
 3. Lanes that have exited, or are not threads, arrive with their warp: counts are multiples of 32.
-4. `.aligned`, which `bar` always is, requires all threads of a warp that have not exited at once; if some are masked
+4. With `.aligned`, which `bar` implies, all threads of a warp that have not exited arrive at once; if some are masked
    off, that is a hazard. Without it, threads arrive one by one.
 5. A complete barrier releases the threads that wait, orders everything before it (`happens_before`), and can be used
    again.
 6. It is a hazard if threads arrive twice before the barrier is complete, or with different numbers of threads; or if
-   they arrive where others, with which they are unordered, have met or arrived: it is then open which threads meet. A
-   barrier of 32 threads is a separate one for each warp.
+   they arrive at a barrier that others, unordered with them, use or have used: which threads synchronize is then
+   undefined. A barrier of 32 threads is a separate one for each warp.
 7. A waiting thread does nothing else. If no thread can run any more, or the kernel ends, waiting for threads that never
    arrive is a hazard. In a kernel in Python, which runs in lockstep, waiting threads may compute in registers, which no
    other thread sees; before they access memory or arrive at another barrier, all must have arrived, in source order, or
@@ -38,7 +38,7 @@ from ..base import Lanes, Site
 from ..order import VectorClock, VectorClocks
 from ..report import Reporter
 
-_BARRIERS, _MOST = 16, 1024  # and threads of a block
+_BARRIERS, _MOST = 16, 1024  # barriers and threads of a block
 
 
 class Awaited:
@@ -55,7 +55,7 @@ class Awaited:
     bits : ndarray of uint32 or bool
         `[block, warp, lane]`.
     there : ndarray of bool
-        Lanes that have it.
+        Lanes that have received it.
     then : callable or None
         Called with the bits and the lanes that have received them.
     """
@@ -67,7 +67,7 @@ class Awaited:
         self.then: Callable[[Array, Array], None] | None = None
 
     def give(self, brought: Array, true: Array, blocks: Array) -> bool:
-        """Give it to the lanes of blocks that have met; return whether others still wait."""
+        """Give it to the lanes of blocks whose barrier is complete; return whether others still wait."""
         value = {"popc": true.astype(np.uint32), "and": true == brought, "or": true > 0}[self.reduction]
         lanes = self.lanes & blocks[:, None, None]
         self.bits = np.where(lanes, value[:, None, None], self.bits)
@@ -85,7 +85,7 @@ class _State:
     ----------
     arrived, waiting : ndarray of bool
         `[block, warp, lane]`.
-    when, knew : ndarray of int
+    when, ordered : ndarray of int
         For each warp that has arrived: see `VectorClocks.arrive`.
     parts : dict of int to VectorClock
         By block, the clock of lanes that arrived without the rest of their warp.
@@ -97,12 +97,12 @@ class _State:
     waiting: Array
     expected: Array  # number of threads, `[block]`; 0 for all, -1 if none has arrived yet
     when: Array
-    knew: Array
-    met: Array  # when the warps that met here last arrived, `[block, warp]`; 0 for others
+    ordered: Array
+    last_arrival: Array  # when the warps that last completed it arrived, `[block, warp]`; 0 for others
     site: Site  # where threads arrived last
     brought: Array
     true: Array
-    whole: Array  # warps that arrived as a whole, for which `when` and `knew` hold, `[block, warp]`
+    whole: Array  # warps that arrived as a whole, for which `when` and `ordered` hold, `[block, warp]`
     held: Array | None = None  # the clocks that threads had acquired when they arrived (`causality`), if any
     parts: dict[int, VectorClock] = field(default_factory=dict)
     awaited: list[Awaited] = field(default_factory=list)  # the values that waiting threads are to receive
@@ -126,22 +126,22 @@ class Barriers:
         self, site: Site, lanes: Array, number: int, threads: int | None, *, wait: bool, aligned: bool,
         awaited: Awaited | None = None, predicate: Array | None = None,
     ) -> int:  # fmt: skip
-        """Let threads arrive; return how many blocks have met.
+        """Let threads arrive; return in how many blocks the barrier is complete.
 
         Parameters
         ----------
         site : Site
         lanes : ndarray of bool
         number : int
-            Of the barrier.
+            Number of the barrier.
         threads : int or None
-            How many take part; None for all.
+            How many must arrive; None for all.
         wait : bool
             Whether they wait.
         aligned : bool
             Whether warps arrive as a whole.
         awaited : Awaited or None
-            The value that they are to receive.
+            The value that they receive when the barrier is complete.
         predicate : ndarray of bool or None
             What each contributes to it.
 
@@ -156,17 +156,19 @@ class Barriers:
             raise OperandError(
                 f"{site.mnemonic}: {shown(threads)} threads; expected a multiple of {LANES}, {_MOST} at most"
             )
-        return self.come(site, lanes, number, threads, wait=wait, aligned=aligned, awaited=awaited, predicate=predicate)
+        return self.arrive_unchecked(
+            site, lanes, number, threads, wait=wait, aligned=aligned, awaited=awaited, predicate=predicate
+        )
 
-    def come(
+    def arrive_unchecked(
         self, site: Site, lanes: Array, number: int, threads: int | None, *, wait: bool, aligned: bool,
         awaited: Awaited | None = None, predicate: Array | None = None,
     ) -> int:  # fmt: skip
-        """Let threads arrive as `arrive` does, at any number."""
+        """Let threads arrive as `arrive` does, without checking the numbers."""
         if (
             wait and threads is None and awaited is None and lanes is self._lanes.exists and self._idle(number)
-        ):  # all there are, at once
-            self._clocks.meet_all(np.ones(len(lanes), bool))
+        ):  # all threads at once
+            self._clocks.synchronize_blocks(np.ones(len(lanes), bool))
             return len(lanes)
         if aligned:  # rule 4
             part = ~self._lanes.whole(lanes)
@@ -176,16 +178,16 @@ class Barriers:
                 lanes = lanes | missing
         whole = self._lanes.whole(lanes).all()
         if threads == LANES and wait and whole and awaited is None:
-            self._clocks.meet_lanes(np.any(lanes, axis=-1), {})  # rule 6
+            self._clocks.synchronize_lanes(np.any(lanes, axis=-1), {})  # rule 6
             return int(np.count_nonzero(np.any(lanes, axis=-1)))
         if threads == self._lanes.shape[1] * LANES and wait and lanes is self._lanes.exists:
-            threads = None  # all of them, at once
+            threads = None  # all threads at once
         state = self._state(site, number)
         self._check(site, state, lanes, number, threads or 0)
-        come: Array = np.any(lanes, axis=(1, 2))
-        state.expected[come], state.site = threads or 0, site
+        blocks: Array = np.any(lanes, axis=(1, 2))
+        state.expected[blocks], state.site = threads or 0, site
         state.arrived |= lanes
-        self._know(state, lanes, counted=threads is not None)
+        self._keep_clocks(state, lanes, counted=threads is not None)
         if awaited is not None and predicate is not None:
             state.awaited.append(awaited)
             state.brought += np.count_nonzero(lanes, axis=(1, 2))
@@ -195,7 +197,7 @@ class Barriers:
             self._lanes.wait(lanes)
         return self._complete(state)
 
-    def coming(self, number: int) -> Array | None:
+    def arrived_at(self, number: int) -> Array | None:
         """Return the threads that have arrived at an incomplete barrier; None if none ever arrived."""
         return self._states[number].arrived if number in self._states else None
 
@@ -209,7 +211,7 @@ class Barriers:
         state = self._states.get(number)
         return state is None or bool((state.expected < 0).all())
 
-    def _know(self, state: _State, lanes: Array, *, counted: bool) -> None:
+    def _keep_clocks(self, state: _State, lanes: Array, *, counted: bool) -> None:
         """Keep the clocks of arriving threads."""
         clocks = self._clocks
         if clocks.causality.active:
@@ -220,8 +222,8 @@ class Barriers:
             return
         part = ~self._lanes.whole(lanes)
         warps: Array = np.any(lanes, axis=-1) & ~part
-        time, knew = clocks.arrive()
-        state.when[warps], state.knew[warps], state.whole[warps] = time, knew[warps], True
+        time, ordered = clocks.arrive()
+        state.when[warps], state.ordered[warps], state.whole[warps] = time, ordered[warps], True
         for block, warp in np.argwhere(part).tolist():
             known = clocks.clock_of(block, warp, np.flatnonzero(lanes[block, warp]).tolist())
             state.parts[block] = state.parts[block] | known if block in state.parts else known
@@ -231,8 +233,8 @@ class Barriers:
             blocks, warps, _ = shape = self._lanes.shape
             self._states[number] = _State(
                 arrived=np.zeros(shape, bool), waiting=np.zeros(shape, bool), expected=np.full(blocks, -1),
-                when=np.zeros((blocks, warps), np.int64), knew=np.zeros((blocks, warps, warps), np.int64),
-                met=np.zeros((blocks, warps), np.int64), site=site, brought=np.zeros(blocks, np.int64),
+                when=np.zeros((blocks, warps), np.int64), ordered=np.zeros((blocks, warps, warps), np.int64),
+                last_arrival=np.zeros((blocks, warps), np.int64), site=site, brought=np.zeros(blocks, np.int64),
                 true=np.zeros(blocks, np.int64), whole=np.zeros((blocks, warps), bool),
             )  # fmt: skip
         return self._states[number]
@@ -251,11 +253,11 @@ class Barriers:
             detail=f"barrier {number} takes {says} here, and another number at {state.site.place}",
         )  # fmt: skip
         if threads:
-            _, knows = self._clocks.arrive()
-            own = np.eye(knows.shape[1], dtype=bool)
-            unheard: Array = np.any((knows < state.met[:, None]) & ~own, axis=-1)
+            _, ordered = self._clocks.arrive()
+            own = np.eye(ordered.shape[1], dtype=bool)
+            unordered: Array = np.any((ordered < state.last_arrival[:, None]) & ~own, axis=-1)
             self._reporter.report(
-                "barrier", site, lanes & unheard[..., None], other=state.site,
+                "barrier", site, lanes & unordered[..., None], other=state.site,
                 detail=f"others have met at barrier {number}, at {state.site.place}, and nothing orders "
                 "that before its arrival: which threads meet is open",
             )  # fmt: skip
@@ -273,8 +275,8 @@ class Barriers:
         """Rules 2 and 5."""
         alive = self._lanes.alive
         enough = self._counted(state.arrived).sum(axis=(1, 2)) >= state.expected
-        all_come = (state.arrived | ~alive).all(axis=(1, 2))
-        done = (state.expected > 0) & enough | (state.expected == 0) & all_come
+        all_arrived = (state.arrived | ~alive).all(axis=(1, 2))
+        done = (state.expected > 0) & enough | (state.expected == 0) & all_arrived
         if not done.any():
             return 0
         waiting = state.waiting & done[:, None, None]
@@ -283,37 +285,39 @@ class Barriers:
         absent = ~np.any(state.arrived, axis=-1) & every[:, None]
         whole = every & self._clocks.quiet(absent).all(axis=1)
         if whole.any():
-            self._clocks.meet_all(whole)
+            self._clocks.synchronize_blocks(whole)
         part = done & ~whole
-        if (every & ~whole).any():  # what warps that have exited did is unordered with the rest
-            time, knew = self._clocks.arrive()
-            state.when[every], state.knew[every], state.whole[every] = (
+        if (every & ~whole).any():  # accesses of warps that have exited are unordered with the rest
+            time, ordered = self._clocks.arrive()
+            state.when[every], state.ordered[every], state.whole[every] = (
                 time,
-                knew[every],
+                ordered[every],
                 np.any(state.arrived[every], axis=-1),
             )
         if part.any():
-            self._meet(state, waiting, part)
+            self._join_clocks(state, waiting, part)
         state.awaited = [x for x in state.awaited if x.give(state.brought, state.true, done)]
         self._clear(state, done)
         return int(done.sum())
 
-    def _meet(self, state: _State, waiting: Array, part: Array) -> None:
-        """Join the clocks of arrived threads into those of waiting ones, in blocks where others have not arrived."""
-        clocks, come = self._clocks, state.arrived & part[:, None, None]
+    def _join_clocks(self, state: _State, waiting: Array, part: Array) -> None:
+        """Join the clocks of arrived threads into those of waiting ones, in blocks where not all threads arrived."""
+        clocks, arrived = self._clocks, state.arrived & part[:, None, None]
         waits: Array = waiting & part[:, None, None]
         if clocks.causality.active:
-            clocks.causality.meet(waits, come, state.held)
+            clocks.causality.synchronize_threads(waits, arrived, state.held)
         whole = state.whole & part[:, None]
         warps: Array = np.any(waits, axis=-1) & self._lanes.whole(waits)
-        clocks.meet(warps, whole, state.when, state.knew)
+        clocks.synchronize_warps(warps, whole, state.when, state.ordered)
         for block, known in state.parts.items():
             if part[block]:
-                clocks.causality.tell(np.argwhere(waits[block]).tolist(), block, known)
+                clocks.causality.acquire_lanes(np.argwhere(waits[block]).tolist(), block, known)
         for block, warp in np.argwhere(np.any(waits, axis=-1) & ~warps).tolist():
-            known = clocks.clock_at_arrival(block, whole, state.when, state.knew)
-            clocks.causality.tell([(warp, lane) for lane in np.flatnonzero(waits[block, warp]).tolist()], block, known)
-        state.met[part] = np.where(whole, state.when, 0)[part]
+            known = clocks.clock_at_arrival(block, whole, state.when, state.ordered)
+            clocks.causality.acquire_lanes(
+                [(warp, lane) for lane in np.flatnonzero(waits[block, warp]).tolist()], block, known
+            )
+        state.last_arrival[part] = np.where(whole, state.when, 0)[part]
 
     def _clear(self, state: _State, blocks: Array) -> None:
         """Reset a barrier in blocks."""
@@ -323,7 +327,7 @@ class Barriers:
         state.parts = {block: known for block, known in state.parts.items() if not blocks[block]}
 
     def exited(self) -> int:
-        """Release threads that waited only for threads that have exited; return how many blocks have met."""
+        """Release threads that waited only for exited threads; return in how many blocks the barrier is complete."""
         return sum(self._complete(state) for state in self._states.values() if (state.expected >= 0).any())
 
     # Rule 7
@@ -336,7 +340,7 @@ class Barriers:
         lanes : ndarray of bool
             The lanes whose barriers are checked.
         acts : Site or None
-            Where they are to act; None at the end.
+            The instruction that they are about to execute; None at the end.
         where : str
             Where all threads are, if known.
         """
@@ -364,23 +368,23 @@ class Barriers:
     # Rule 8
 
     def warp(self, site: Site, lanes: Array, mask: Array) -> None:
-        """Let lanes meet at `bar.warp.sync`; `mask` is uint32 `[block, warp, lane]`."""
+        """Let lanes execute `bar.warp.sync`; `mask` is uint32 `[block, warp, lane]`."""
         alive = self._lanes.alive
         outside = lanes & (mask >> np.arange(LANES, dtype=np.uint32) & 1 == 0)
         self._reporter.report("divergent", site, outside, detail="its membermask does not name the lane itself")
         if (mask[lanes] == _ALL).all():
             whole = self._lanes.whole(lanes)
             self._reporter.report("divergent", site, lanes & ~whole[..., None], detail=_UNNAMED)
-            self._clocks.meet_lanes(lanes.any(axis=-1) & whole, {})
+            self._clocks.synchronize_lanes(lanes.any(axis=-1) & whole, {})
             return
         named = (mask[..., None] >> np.arange(LANES, dtype=np.uint32)) & 1 != 0
         missing = (named & (alive & ~lanes)[..., None, :]).any(axis=-1)
         self._reporter.report("divergent", site, lanes & missing, detail=_UNNAMED)
         groups = {}
         for block, warp in np.argwhere(lanes.any(axis=-1)).tolist():
-            come = lanes[block, warp]
-            groups[block, warp] = named[block, warp] & come[:, None] & come
-        self._clocks.meet_lanes(np.zeros(lanes.shape[:2], bool), groups)
+            here = lanes[block, warp]
+            groups[block, warp] = named[block, warp] & here[:, None] & here
+        self._clocks.synchronize_lanes(np.zeros(lanes.shape[:2], bool), groups)
 
 
 _ALL = np.uint32(0xFFFFFFFF)

@@ -5,8 +5,8 @@ The rules (PTX ISA 9.1, 9.7.13.4: `barrier.cluster`), for a cluster of one block
 1. It is complete when all threads of the block that have not exited have arrived. Then waiting threads continue, and
    threads may arrive again.
 2. A thread arrives and waits alternately: arriving twice, or waiting without having arrived, is a hazard.
-3. Everything before its completion happens before what follows in all threads (`barriers`), including what is done
-   between an arrival and the wait, which PTX does not promise.
+3. Everything before its completion happens before what follows in all threads (`barriers`), including accesses between
+   an arrival and its wait, for which PTX promises no order.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..base import Site
 from ..report import Reporter
 from .barriers import Barriers
 
-_NUMBER = 16  # after those of a block
+_NUMBER = 16  # after the barriers of a block
 
 
 class ClusterBarrier:
@@ -34,21 +34,21 @@ class ClusterBarrier:
 
     def __init__(self, barriers: Barriers, reporter: Reporter, shape: tuple[int, int, int]) -> None:
         self._barriers, self._reporter = barriers, reporter
-        self._arrived: Array = np.zeros(shape, bool)  # and has not waited yet
+        self._arrived: Array = np.zeros(shape, bool)  # and have not waited yet
 
     def arrive(self, site: Site, lanes: Array, *, aligned: bool) -> int:
-        """Let threads arrive; return how many blocks have met."""
+        """Let threads arrive; return in how many blocks the barrier is complete."""
         twice = lanes & self._arrived
         self._reporter.report("barrier", site, twice, detail="it has arrived and not waited since")
         lanes = lanes & ~twice
         self._arrived = self._arrived | lanes
-        return self._barriers.come(site, lanes, _NUMBER, None, wait=False, aligned=aligned)
+        return self._barriers.arrive_unchecked(site, lanes, _NUMBER, None, wait=False, aligned=aligned)
 
     def wait(self, site: Site, lanes: Array) -> None:
         """Let threads wait until all have arrived."""
         self._reporter.report("barrier", site, lanes & ~self._arrived, detail="it waits without having arrived")
         lanes = lanes & self._arrived
         self._arrived = self._arrived & ~lanes
-        coming = self._barriers.coming(_NUMBER)
-        if coming is not None and (coming & lanes).any():
-            self._barriers.wait(_NUMBER, coming & lanes)
+        arrived = self._barriers.arrived_at(_NUMBER)
+        if arrived is not None and (arrived & lanes).any():
+            self._barriers.wait(_NUMBER, arrived & lanes)

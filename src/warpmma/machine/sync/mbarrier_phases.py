@@ -1,6 +1,6 @@
 """The phases of mbarriers: their 64 bits, who has arrived, and which operations a phase waits for.
 
-The rules are those of `mbarriers`.
+The rules are in `mbarriers`.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class MbarrierPhases:
     clocks : VectorClocks
     operations : AsyncOperations
     tracking : bool
-        Whether hazards are looked for, and so the clocks of threads matter.
+        Whether hazards are detected, so that the clocks of threads matter.
     """
 
     def __init__(self, clocks: VectorClocks, operations: AsyncOperations, tracking: bool) -> None:
@@ -107,7 +107,7 @@ class MbarrierPhases:
             self.wait_for(offset, self._operations.of(lanes))
 
     def count(self, touch: Touch) -> None:
-        """Count the bytes that operations have brought to mbarriers that are looked at."""
+        """Count the bytes that operations have brought to the mbarriers that threads observe."""
         for offset in np.unique(touch.offset).tolist() if self._at else ():
             if offset in self._at:
                 phases = self._at[offset]
@@ -118,10 +118,10 @@ class MbarrierPhases:
     def arrive(self, touch: Touch) -> None:
         """Join the clocks of threads that arrive, by warp and mbarrier."""
         who = touch.who
-        where = np.stack([who.block, who.warp, touch.offset], axis=1)
-        parts = np.flatnonzero(np.concatenate([[True], (where[1:] != where[:-1]).any(axis=1)]))
+        key = np.stack([who.block, who.warp, touch.offset], axis=1)
+        parts = np.flatnonzero(np.concatenate([[True], (key[1:] != key[:-1]).any(axis=1)]))
         groups: dict[tuple[int, int, int], list[int]] = {}
-        for (block, warp, offset), some in zip(where[parts].tolist(), np.split(who.lane, parts[1:]), strict=True):
+        for (block, warp, offset), some in zip(key[parts].tolist(), np.split(who.lane, parts[1:]), strict=True):
             groups.setdefault((block, warp, offset), []).extend(some.tolist())
         moment = self._clocks.moment()
         arriving: dict[int, list[VectorClock]] = {}
@@ -143,10 +143,10 @@ class MbarrierPhases:
         phases.done, phases.now = joined([phases.done, phases.now]), None
 
     def observe(self, touch: Touch, complete: Array) -> None:
-        """Let threads that have seen their mbarrier's phase complete, bool `[n]`, learn what lay before that."""
+        """Let threads that observe a complete phase of their mbarrier, bool `[n]`, acquire its clock."""
         who = np.stack([touch.who.block, touch.who.warp, touch.who.lane], axis=1)
         for offset in np.unique(touch.offset[complete]).tolist():
             clock = self._phases(offset).done
             some = who[complete & (touch.offset == offset)]
             if clock is not None:
-                self._clocks.causality.learn(some, clock)
+                self._clocks.causality.acquire(some, clock)

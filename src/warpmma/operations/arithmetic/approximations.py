@@ -1,6 +1,6 @@
 """Approximate functions: `ex2`, `lg2`, `rcp`, `rsqrt`, `sqrt`, `sin`, `cos`, `tanh`, `div.approx` and `div.full`.
 
-Specification (PTX ISA 9.1, 9.7.3 to 9.7.5, which bounds their errors; the bits are an H200's):
+Specification (PTX ISA 9.1, 9.7.3 to 9.7.5, bounds their errors; the bits are those of an H200):
 
 1.  A form is a sequence of machine instructions around one function of the special-function unit:
     `arithmetic.SEQUENCES` defines the sequence and its rules, `arithmetic.SPECIAL_FUNCTIONS` the functions.
@@ -24,7 +24,7 @@ from ..measurements import EVERY_OPERAND, EVERY_OPERAND16, EVERY_UPPER_WORD, HAR
 from ..records import Operation
 
 _TABLES = "the special-function unit's tables, which python -m lab.compare.functions on such a GPU compares,"  # rule 3
-_PTX = {"sm_70": (6, 0), "sm_75": (7, 0), "sm_90": (7, 8)}  # first version of what such targets have first
+_PTX = {"sm_70": (6, 0), "sm_75": (7, 0), "sm_90": (7, 8)}  # first PTX version of what these targets introduced
 
 
 def _unpacked(words: tuple[str, ...]) -> str:
@@ -44,7 +44,7 @@ def _fields(words: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _compared(form: str) -> str:
-    """Say how much of a form was compared."""
+    """Describe how many operands of a form were compared."""
     sequence = SEQUENCES[form]
     if sequence.operands == 2 or sequence.refinement:
         return HARD_OPERANDS
@@ -68,7 +68,7 @@ FORMS = tuple(_forms())
 
 
 def divided_factors(mnemonic: str) -> Operation:
-    """Return a row that gives what an approximate division multiplies last, where that product and a sum are fused.
+    """Return a row that gives the factors of an approximate division's last product, which may fuse with a sum.
 
     Parameters
     ----------

@@ -2,16 +2,16 @@
 
 The rules (PTX ISA 9.1: Integer Arithmetic, Logic and Shift Instructions):
 
-1. `clz` counts the zeros above the first one: the width of 0.
+1. `clz` counts the zeros above the most significant 1; `clz` of 0 is the width.
 2. `bfind` finds the most significant bit that differs from the sign, for unsigned integers the most significant 1. It
    returns its position, or with `.shiftamt` the shift that moves it to the top; all ones if there is no such bit.
-3. `fns` finds the n-th one of a mask, counting from a base upward (n > 0) or downward (n < 0), the base's own bit
-   included; n = 0 tests that bit alone. If there is none, the result is all ones. PTX leaves bases above 31 undefined:
-   here they find none. The least n, -2^31, has no magnitude: ptxas expands `fns`, and its code then gives 0.
+3. `fns` finds the n-th 1 of a mask, counting from a base upward (n > 0) or downward (n < 0), the base's own bit
+   included; n = 0 tests that bit only. If there is none, the result is all ones. PTX leaves bases above 31 undefined:
+   here they find none. -2^31 has no magnitude in 32 bits: ptxas expands `fns`, and its code then gives 0.
 4. `szext` extends the lowest N bits, where N is b: `.wrap` takes b mod 32, and 0 bits give 0; `.clamp` returns a
    where b is 32 or more.
-5. `bmsk` makes b ones from bit a on, as far as there are bits: `.wrap` takes both mod 32; with `.clamp` an a of 32 or
-   more gives 0, and a b of 32 or more ones up to the top.
+5. `bmsk` sets b bits from bit a upward, truncated at the top: `.wrap` takes both mod 32; with `.clamp`, an a of 32 or
+   more gives 0, and a b of 32 or more sets all bits up to the top.
 6. `cnot` gives 1 for 0, and 0 for anything else.
 """
 
@@ -33,7 +33,7 @@ _NONE = np.uint32(0xFFFFFFFF)
 
 
 def _length(a: Array) -> Array:
-    """Bits up to the first one from above."""
+    """Return the number of bits up to the most significant 1."""
     smeared = a
     for shift in (1 << i for i in range(width_of(a).bit_length() - 1)):
         smeared = smeared | (smeared >> a.dtype.type(shift))
@@ -54,7 +54,7 @@ def _bfind(words: Words) -> Function:
 
 
 def _fns(mask: Array, base: Array, offset: Array) -> Array:
-    """Rule 3: one position after the other, of all lanes at once."""
+    """Rule 3, one position after the other, for all lanes at once."""
     left, position = np.abs(offset.astype(np.int64)) - (offset != 0), base.astype(np.int64)
     position = np.where(base < 32, position, 32 * np.where(offset < 0, -1, 1))
     step, found = np.where(offset < 0, -1, 1), np.where(offset == -(1 << 31), np.uint32(0), _NONE)

@@ -2,7 +2,7 @@
 
 The rules (PTX ISA 9.1, 9.7.4: `fma`; which NaN it is was measured on an H200):
 
-1. Where a or b is the NaN that marks an out-of-bounds element, 0x7FF7 or 0xFFF7 in f16 and in bf16, the result is +0,
+1. If a or b is the NaN that marks an out-of-bounds element, 0x7FF7 or 0xFFF7 in f16 and in bf16, the result is +0,
    whatever the other operands are. As c it is an ordinary NaN.
 2. Everything else is as without `.oob`. Elements of packed operands are independent.
 """

@@ -8,7 +8,7 @@ by the rules of module `comparisons`):
    (not t) op c.
 3. `setp` of two elements, f16x2 or bf16x2, has a destination for each, the lower first; the third operand applies to
    both. If there is only one destination, it receives the result of the lower element.
-4. `set` gives for true all ones in integer types and 1 in floating-point types; 0 for false. Each of two elements
+4. For true, `set` gives all ones in integer types and 1.0 in floating-point types; for false 0. Each of two elements
    gives a half, all ones or zeros if the type is s32 or u32.
 """
 
@@ -88,7 +88,7 @@ def _numbers(words: Words) -> dict[str, Any]:
 
 @cache
 def complemented(row: Operation) -> Operation | None:
-    """Return the row of two destinations, `p|q`, from that of one (rule 2); None where PTX has none."""
+    """Return the row of two destinations, `p|q`, from that of one (rule 2); None if PTX has none."""
     words = tuple(row.mnemonic.split("."))
     if row.variants != "complement" or words[-1] in ("f16", "bf16"):
         return None

@@ -4,10 +4,10 @@ The rules (PTX ISA 9.1, Comparison and Selection Instructions):
 
 1. Integers compare as signed or unsigned, bit types only for equality. `lo`, `ls`, `hi`, `hs` are `lt`, `le`, `gt`,
    `ge` for unsigned integers.
-2. Floats compare by value: zeros of either sign are equal. With a NaN the ordered comparisons are false, and those with
-   a `u` at their end true. `num` is true if neither operand is NaN, `nan` if one is.
+2. Floats compare by value: +0 equals -0. With a NaN the ordered comparisons are false, and the unordered ones, with a
+   final `u`, true. `num` is true if neither operand is NaN, `nan` if one is.
 3. `.ftz` flushes f32 subnormals to zero.
-4. `selp` takes its first operand where the predicate is true, else its second.
+4. `selp` selects its first operand if the predicate is true, otherwise its second.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _UNSIGNED = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
 
 
 def _order(fmt: FloatFormat, code: Array, ftz: bool) -> tuple[Array, Array]:
-    """Return integers in the order of the values, and where these are NaN; no float arithmetic, which may flush."""
+    """Return integers in the order of the values, and which are NaN; float arithmetic might flush subnormals."""
     magnitude = (code & (fmt.sign_bit - 1)).astype(np.int64)
     nan = magnitude > cast(int, fmt.inf_code)
     if ftz:
@@ -91,7 +91,7 @@ def _select(a: Array, b: Array, p: Array) -> tuple[Array]:
 
 
 def _chosen(a: Array, b: Array, p: Array) -> tuple[Array, Array, Array]:
-    """Of the operand that is not chosen no lane counts."""
+    """Return which lanes of each operand matter: those that select it."""
     return p, ~p, np.ones_like(p)
 
 
@@ -103,7 +103,7 @@ def _selected(words: tuple[str, ...]) -> dict[str, Any]:
 COMPARISONS = " ".join(_COMPARE)
 UNSIGNED_COMPARISONS = " ".join(_UNSIGNED)
 FLOAT_COMPARISONS = " ".join([*_COMPARE, *(f"{name}u" for name in _COMPARE), "num", "nan"])
-"""Words for comparisons: of all types, of unsigned integers besides, of floating-point numbers."""
+"""Words for comparisons: of all types, additional ones of unsigned integers, of floating-point numbers."""
 
 _form = partial(
     Form, kind=Operation, fields=_compared, ptx=(1, 0), evidence=measured("Comparison and Selection Instructions")

@@ -2,30 +2,32 @@
 
 Specification (PTX ISA 9.1, 9.7.9.21 and 9.7.9.22; what PTX leaves open was measured on an H200):
 
-1.  A packed conversion works on each element alone. Of two operands the first becomes the upper element. What is
-    narrower than its register or its byte sits in the low bits and has zeros above; only an integer that is shorter
-    than its register is extended by its sign. Of a wider source the low bits count.
+1.  A packed conversion works on each element separately. Of two operands, the first becomes the upper element. A value
+    narrower than its register or byte is in the low bits with zeros above; only a signed integer narrower than its
+    register is sign-extended. Of a wider source, only the low bits are used.
 2.  A value is rounded once, to nearest even (`.rn`, `.rni`), toward zero (`.rz`, `.rzi`), down (`.rm`, `.rmi`) or up
-    (`.rp`, `.rpi`). `.rna.tf32` adds half of the last place that is kept to the magnitude and cuts off the rest.
-3.  Beyond the range of an IEEE format comes infinity, or its largest number where the rounding leads toward zero; with
-    `.satfinite`, and in the formats of at most 8 bits, the largest number.
-4.  `.rni` and its like give integers in floating-point types too; a zero has the sign of what became zero.
-5.  `.ftz` makes zeros of subnormal f32 operands, except in conversions to f16, and of f32 results, by rule 4 of
+    (`.rp`, `.rpi`). `.rna.tf32` adds half a unit of the last place kept to the magnitude and truncates.
+3.  Overflow gives infinity in an IEEE format, or its largest number if the rounding is toward zero; with `.satfinite`,
+    and in formats of at most 8 bits, the largest number.
+4.  `.rni` and the like give integers in floating-point types too; a zero has the sign of the value that became zero.
+5.  `.ftz` flushes subnormal f32 operands to zero, except in conversions to f16, and f32 results by rule 4 of
     `arithmetic`.
-6.  NaN becomes the canonical NaN, and the largest number of a format that has none. But:
-    a.  where one side is f64, NaN is quiet and keeps its sign and the top of its payload; though `cvt.ftz.f64.f32`
-        first makes it the canonical one of f32;
+6.  NaN becomes the canonical NaN, or the largest number of a format without NaN. But:
+    a.  if one side is f64, NaN is quiet and keeps its sign and the top of its payload; but `cvt.ftz.f64.f32` first
+        makes it the canonical one of f32;
     b.  `cvt.f32.f32`, `cvt.f64.f64` and `cvt.f32.bf16`, without any qualifier, move bits;
-    c.  in tf32 it is 0x7FFFE000. `.rna` only cuts its low bits off, which leaves infinity if nothing else was set; and
-        `.rna.satfinite` then takes one from the last place that is kept, of infinity as of NaN.
-7.  Then `.sat` clamps to [0, 1], with +0 for NaN and -0; `.relu` makes +0 of what is negative and of -0, and NaN stays.
-8.  A number becomes the nearest integer that there is, also without `.sat`. NaN becomes 0; but the integer with the top
-    bit alone if it was an f64 or if the integer has 64 bits.
-9.  An integer is rounded to floating point once. It becomes another integer by its low bits, which are casts of C, with
-    `.sat` by clamping.
-10. In ue8m0 magnitudes are rounded, and signs do not count. Below 2^-127 is 2^-127; above 2^127 is NaN, or with
-    `.satfinite` 2^127 unless it was NaN. (CUDA 13.0's cuda_fp8.hpp writes out what the instruction does.)
-11. `cvt.pack` clamps both integers and puts the first above the second, and the low bits of the third operand above.
+    c.  in tf32 it is 0x7FFFE000. `.rna` only truncates its low bits, which leaves infinity if no other bit was set; and
+        `.rna.satfinite` then subtracts one from the last place kept, for infinity as for NaN.
+7.  Then `.sat` clamps to [0, 1], with +0 for NaN and -0; `.relu` gives +0 for negative values and -0, and keeps
+    NaN.
+8.  A number out of range becomes the nearest integer of the type, even without `.sat`. NaN becomes 0; but the
+    integer with only the top bit set if it was an f64 or if the integer has 64 bits.
+9.  An integer is rounded to floating point once. To another integer it is converted by its low bits, like a cast in
+    C, or with `.sat` by clamping.
+10. In ue8m0, magnitudes are rounded and signs ignored. Values below 2^-127 give 2^-127; values above 2^127 give
+    NaN, or with `.satfinite` 2^127 unless it was NaN. (CUDA 13.0's cuda_fp8.hpp emulates the instruction.)
+11. `cvt.pack` clamps both integers and puts the first above the second, and the low bits of the third operand above
+    these.
 """
 
 from __future__ import annotations
@@ -58,7 +60,7 @@ _INTEGRAL: dict[str, Any] = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "
 
 
 def _rounding(words: Words) -> Rounding:
-    """Return the rounding that a mnemonic names; "rn" where there is none."""
+    """Return the rounding that a mnemonic names; "rn" if none."""
     return cast(Rounding, next((w for w in ("rz", "rm", "rp") if w in words), "rn"))
 
 
@@ -145,7 +147,7 @@ def _float_to_integer(source: FloatFormat, out: IntegerFormat, words: Words, cod
 
 
 def _wide(source: IntegerFormat, codes: Array) -> Array:
-    """Integers in 64 bits, extended by their signs."""
+    """Integers in 64 bits, sign-extended."""
     return codes.astype(_U) if source.bits == 64 else source.decode(codes).view(_U)
 
 
@@ -160,7 +162,7 @@ def _integer_to_float(source: IntegerFormat, out: FloatFormat, words: Words, cod
         high, low = ((x.astype(np.float64) * sign).view(_U) for x in (size >> _U(32), size & _U(0xFFFFFFFF)))
         result = fma64(high, np.array(2.0**32).view(_U), low, rounding)
     else:
-        # Above 2^53 the low 11 bits are gathered in the next, as rounding to odd (`arithmetic.sum_to_odd`).
+        # Above 2^53 the low 11 bits are merged into the next, as rounding to odd (`arithmetic.sum_to_odd`).
         gathered = ((size >> _U(11)) | (size & _U(0x7FF) != 0)).astype(np.float64) * 2048
         result = out.encode(np.where(size >> _U(53) != 0, gathered, size.astype(np.float64)) * sign, rounding)
     return clamped(out, result) if "sat" in words else result
@@ -175,7 +177,7 @@ def _integer_to_integer(source: IntegerFormat, out: IntegerFormat, words: Words,
 
 
 def _cast(source: RegisterOf, out: RegisterOf) -> Callable[[Array], tuple[Array]]:
-    """Rule 9, of whole registers: the same as `_integer_to_integer` of their elements, by casts of NumPy."""
+    """Rule 9 for whole registers: the same as `_integer_to_integer` of their elements, by NumPy casts."""
     value, made = (np.dtype(f"{'i' if x.fmt.signed else 'u'}{x.fmt.bits // 8}") for x in (source, out))
     register = np.dtype(DTYPES[out.register])
 

@@ -1,6 +1,6 @@
 """`div`, `rcp` and `sqrt` with the four roundings of IEEE 754, in f32 and f64.
 
-Their rules are those of `arithmetic.quotients`, which says what an H200 showed where PTX ISA 9.1, 9.7.3 leaves it open.
+Their rules are in `arithmetic.quotients`, with what was measured on an H200 where PTX ISA 9.1, 9.7.3 leaves it open.
 """
 
 from __future__ import annotations

@@ -8,18 +8,18 @@ Specification (PTX ISA 9.1, 9.7.3 to 9.7.5; what PTX leaves open was measured on
     toward zero (`.rz`), down (`.rm`) or up (`.rp`). Overflow gives infinity, or the largest number where the
     rounding is toward zero.
 3.  A sum that is exactly zero is +0, and -0 with `.rm`; but two zeros of one sign give that sign.
-4.  `.ftz` first makes zeros of operands that are subnormal, of their signs; and then of the result, if it is below the
-    least normal number when rounded to the format's precision with no lower bound of the exponent. (Of products just
-    below the least normal number, those are flushed that round to it only on the coarser grid of subnormal numbers.)
+4.  `.ftz` first flushes subnormal operands to zeros of the same sign; then the result, if it is below the least normal
+    number when rounded to the format's precision with an unbounded exponent. (So a product just below the least normal
+    number is flushed if it rounds up to it only on the coarser grid of subnormal numbers.)
 5.  NaN in f32, f16 and bf16: any NaN result, propagated or generated, is the canonical one, positive with all ones.
-6.  NaN in f64: of operands that are NaN, the one that ranks first, made quiet with its sign and payload: of `fma a b c`
-    the ranks are b, c, a; of `mul a b` b, a; of `add a b` and `sub a b` b, a, and `sub` does not flip the sign of a NaN
-    b. A generated NaN is 0xFFF8000000000000.
-7.  Then `.sat` clamps to [0, 1], with +0 for NaN and -0; `.relu` makes +0 of what is negative and of -0, and NaN stays.
+6.  NaN in f64: the NaN operand that ranks first, made quiet with its sign and payload. The ranks are b, c, a in
+    `fma a b c`; b, a in `mul a b`, `add a b` and `sub a b`; `sub` does not flip the sign of a NaN b. A generated NaN is
+    0xFFF8000000000000.
+7.  Then `.sat` clamps to [0, 1], with +0 for NaN and -0; `.relu` gives +0 for negative values and -0, and keeps NaN.
 8.  `min` and `max` choose an operand by value, -0 below +0. If one is NaN: the other operand; with `.NaN`, or if both
     are, the canonical NaN, but in f64 the second operand, made quiet. `.ftz` applies to operands.
-9.  `.xorsign.abs` chooses among magnitudes; the result's sign is the exclusive or of both signs, that of a NaN operand
-    included, and only a NaN result stays positive.
+9.  `.xorsign.abs` compares magnitudes; the result's sign is the exclusive or of both signs, including that of a NaN
+    operand; only a NaN result stays positive.
 10. `neg` and `abs` flip or clear the sign. NaN becomes canonical; in f64 it becomes quiet and keeps its sign.
 """
 
@@ -50,8 +50,8 @@ _ONE = frozen(np.array(_F64.bias << _F64.fraction_bits, np.uint64))
 def rounded(fmt: FloatFormat, values: Float64, rounding: Rounding, *, ftz: bool) -> Array:
     """Round values to a format (rules 2, 4 and 5): f32, f16 or bf16.
 
-    Values that were rounded to odd give what the exact ones give. Whether a number is flushed is seen from its double,
-    which is exact and, if the number lies just below the least normal one, has the format's full precision.
+    Values rounded to odd give the same as the exact ones. Whether a number is flushed follows from its double, which is
+    exact and, if the number is just below the least normal one, has the format's full precision.
     """
     codes = fmt.encode(values, rounding, overflow="infinity")
     if ftz:
@@ -73,7 +73,7 @@ def _arithmetic(op: str, fmts: Formats, fmt: FloatFormat, words: Words, *x: Arra
     if op != "mul":
         second = -values[-1] if op == "sub" else values[-1]
         total = sum_to_odd(first, second)
-        if rounding == "rm":  # a sum of +0 with a negative addend, which to nearest made positive
+        if rounding == "rm":  # a sum of +0 with a negative addend; rounding to nearest made it positive
             total = np.where((total == 0) & (np.signbit(first) | np.signbit(second)), -0.0, total)
         first = total
     result = rounded(fmt, first, rounding, ftz=ftz)
@@ -83,7 +83,7 @@ def _arithmetic(op: str, fmts: Formats, fmt: FloatFormat, words: Words, *x: Arra
 
 
 def _arithmetic64(op: str, rounding: Rounding, *x: Array) -> Array:
-    """One element in f64, on exact integers: a product is that plus a zero of its sign, a sum has 1 times a.
+    """One element in f64, on exact integers: a product is a * b plus a zero of its sign, a sum is 1 * a + b.
 
     The ranks of NaN (rule 6) follow from those of `fma64`, which are b, c, a.
     """

@@ -3,16 +3,18 @@
 The rules, for values of W bits (PTX ISA 9.1: Integer Arithmetic Instructions; rules of module `integers` hold here):
 
 1. `mul.hi`, `mad.hi` take the high W bits of the product of 2 W bits, also for W = 16 and 64; `mul.wide`, `mad.wide` of
-   16 bits give 32.
+   16-bit operands give 32 bits.
 2. `.sat` of s32 clamps the exact sum or difference; `mad.hi.sat` and `mad24.hi.sat` that of the upper half and c.
-3. `mul24`, `mad24` multiply the low 24 bits, extended by bit 23 if they are signed. Of the product of 48 bits `.lo` is
-   bits 31:0 and `.hi` bits 47:16.
+3. `mul24`, `mad24` multiply the low 24 bits, extended by bit 23 if they are signed. `.lo` is bits 31:0 and `.hi` bits
+   47:16 of the 48-bit product.
 4. `sad` adds the distance of a and b to c, in W bits. `abs` and `neg` of the least number give that number.
-5. `div` cuts the quotient toward zero; `rem` has the sign of the dividend. The least number divided by -1 is itself,
-   and leaves 0. By zero both are all ones. (PTX leaves that open; ptxas 13.0 writes it out for each type.)
+5. `div` truncates the quotient toward zero; `rem` has the sign of the dividend. The least number divided by -1 is
+   itself, with remainder 0. Division by zero gives all ones for both. (PTX leaves that open; the code that ptxas 13.0
+   emits for each type defines it.)
 6. `.relu` of `min` and `max` gives 0 for a negative result. `.s16x2` and `.u16x2` compute on each half alone.
 7. `dp4a` adds the four products of bytes, `dp2a` two products of halves of a and of bytes of b, the lower two (`.lo`)
-   or the upper (`.hi`), to c. Bytes and halves of a are signed by the first type, bytes of b by the second.
+   or the upper (`.hi`), to c. The first type says whether bytes and halves of a are signed, the second whether bytes of
+   b are.
 """
 
 from __future__ import annotations
@@ -98,7 +100,7 @@ def _sad(a: Array, b: Array, c: Array) -> Array:
 
 
 def _size(a: Array) -> Array:
-    """Magnitudes, without a sign."""
+    """Magnitudes, as unsigned integers."""
     return unsigned(np.where(a < 0, -a, a)) if a.dtype.kind == "i" else a
 
 

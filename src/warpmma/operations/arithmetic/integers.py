@@ -3,17 +3,18 @@
 The rules, for values of W bits (PTX ISA 9.1: Integer Arithmetic, Logic and Shift, Data Movement instructions):
 
 1. `add`, `sub`, `mul.lo`, `mad.lo` keep the low W bits. `mul.hi`, `mad.hi` take the high W bits of the product of 2 W
-   bits, `mul.wide`, `mad.wide` all of them; it is the signed product of `.s32`, the unsigned one of `.u32`.
+   bits, `mul.wide`, `mad.wide` all of them; the product is signed for `.s32`, unsigned for `.u32`.
 2. `shl` and `shr` clamp: a count of W or more shifts everything out; `shr` of signed types fills with the sign.
-3. `shf` shifts the 64 bits b:a and returns the upper half (`.l`) or the lower (`.r`); its count is min(c, 32) of
-   `.clamp`, c mod 32 of `.wrap`.
-4. A field has a position and a length, and ends at bit W - 1 at the latest. PTX wants both to be 0 to 255; an H200
-   reads the low byte for W = 32, all 32 bits for W = 64. `bfe` fills above the field: unsigned with 0; signed with the
-   field's top bit, bit W - 1 where it would end beyond; a length of 0 gives 0. `bfi` puts low bits of a into b's field.
-5. `lop3` looks every bit up: bit (a, b, c), a the most significant, of its immediate. With `.or` or `.and` it also
-   returns that operation of "the result is not 0" and a predicate.
-6. `prmt` numbers the bytes of b:a from 0 to 7 and picks one for each byte of the result, by a nibble of c; with the
-   nibble's bit 3 set it takes that byte's sign eight times. In a mode, two bits of c choose among four such controls.
+3. `shf` shifts the 64 bits b:a and returns the upper half (`.l`) or the lower (`.r`); its count is min(c, 32) for
+   `.clamp`, c mod 32 for `.wrap`.
+4. A field has a position and a length, and is truncated at bit W - 1. PTX requires both to be 0 to 255; an H200 reads
+   the low byte for W = 32, all 32 bits for W = 64. `bfe` fills the bits above the field: with 0 if unsigned; if signed
+   with the field's top bit, or bit W - 1 if it is truncated; a length of 0 gives 0. `bfi` puts low bits of a into b's
+   field.
+5. `lop3` looks up every bit in its immediate: bit number (a, b, c), with a the most significant. With `.or` or `.and`
+   it also returns that operation on "the result is not 0" and a predicate.
+6. `prmt` numbers the bytes of b:a from 0 to 7 and selects one for each byte of the result, by a nibble of c; if the
+   nibble's bit 3 is set, it replicates that byte's sign bit. In a mode, two bits of c select one of four such controls.
 """
 
 from __future__ import annotations
@@ -43,13 +44,13 @@ _PERMUTATIONS = {
 """Rule 6: the controls of each mode of `prmt`, by the low two bits of c."""
 
 
-# What follows computes on arrays of the operands' PTX types: signed integers of s16, s32, s64.
+# The following functions take arrays of the operands' PTX types: signed integers for s16, s32, s64.
 
 # Rule 1
 
 
 def product(a: Array, b: Array) -> Array:
-    """All 64 bits: exact, as 32 bits by 32 bits fit."""
+    """All 64 bits: exact, since a product of 32 by 32 bits fits."""
     wide = np.int64 if a.dtype.kind == "i" else np.uint64
     return a.astype(wide) * b.astype(wide)
 
@@ -98,14 +99,14 @@ def _shf(words: Words) -> Function:
 
 
 def _field(width: int, position: Array, length: Array) -> tuple[Array, Array, Array]:
-    """Position and number of bits of a field that has been cut at bit W - 1, and the place of its top bit."""
+    """Position and length of a field truncated at bit W - 1, and the position of its top bit."""
     counts = 0xFF if width == 32 else _ALL
     position, length = position.astype(np.int64) & counts, length.astype(np.int64) & counts
     return position, np.clip(width - position, 0, length), np.clip(position + length - 1, 0, width - 1)
 
 
 def _low(dtype: np.dtype[Any], count: Array) -> Array:
-    """As many ones."""
+    """Return masks of so many ones."""
     ones: Array = shl(np.ones_like(count, dtype), count) - dtype.type(1)
     return ones
 
@@ -143,7 +144,7 @@ _PAIRS: tuple[Callable[[Array, Array], Array], ...] = (
     lambda b, c: b & c, lambda b, c: ~(b ^ c), lambda b, c: c, lambda b, c: ~b | c,
     lambda b, c: b, lambda b, c: b | ~c, lambda b, c: b | c, lambda b, c: ~np.zeros_like(b),
 )  # fmt: skip
-"""Functions of two bits, by their tables: bit (b, c). Where a is 1, bits differ from where it is 0 by one of them."""
+"""Functions of two bits by their tables: bit (b, c). The tables for a = 1 and a = 0 differ by one of these."""
 
 
 def _lop3(a: Array, b: Array, c: Array, lut: int) -> Array:

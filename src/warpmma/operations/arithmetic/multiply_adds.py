@@ -1,4 +1,4 @@
-"""`mad` of f32 and f64, with a rounding: `fma` by another name (PTX ISA 9.1, 9.7.3; rules of module `floats`)."""
+"""`mad` of f32 and f64 with a rounding: `fma` under another name (PTX ISA 9.1, 9.7.3; rules of module `floats`)."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 The rules (PTX ISA 9.1: Comparison and Selection Instructions, Floating Point Instructions):
 
-1. `slct` takes its first operand where the third is 0 or more, else its second. An f32 that is -0 is 0 or more, and NaN
-   is not; `.ftz` makes zeros of its subnormal numbers first.
+1. `slct` selects its first operand if the third is at least 0, otherwise its second. The f32 -0 counts as at least 0,
+   NaN does not; `.ftz` flushes its subnormal values to zero first.
 2. `testp` tests whether a number is finite, infinite, a number or NaN, normal, subnormal. Zeros count as normal.
 3. `copysign` gives b with the sign of a, for all values.
 """

@@ -2,8 +2,7 @@
 
 The rules (PTX ISA 9.1, 9.7.9.7):
 
-1. Element 0 sits in the low bits. Elements of 8 bits are the low bytes of 16-bit registers; unpacking zero-extends
-   them.
+1. Element 0 is in the low bits. Elements of 8 bits are the low bytes of 16-bit registers; unpacking zero-extends them.
 2. Uninitialized values propagate: a register is tracked as written or not as a whole.
 
 Such a `mov` has the mnemonic of an ordinary one, so these rows are found by their types and no table lists them.
@@ -46,7 +45,7 @@ def packing(type_: str, count: int) -> Operation:
     ----------
     type_ : {"b16", "b32", "b64"}
     count : int
-        2 elements; of b32 and b64 also 4.
+        2 elements; for b32 and b64 also 4.
 
     Returns
     -------
@@ -71,7 +70,7 @@ def unpacking(type_: str, count: int) -> Operation:
     """Return the row of `mov.type {d0, d1, ...}, a`.
 
     Parameters, errors
-        As of `packing`.
+        See `packing`.
 
     Examples
     --------

@@ -1,22 +1,22 @@
 """Video instructions of one value: `vadd`, `vsub`, `vabsdiff`, `vmin`, `vmax`, `vshl`, `vshr`, `vset`, `vmad`.
 
 The rules (PTX ISA 9.1: Scalar Video Instructions). GPUs do not implement them: ptxas expands them into other
-instructions. Where its code of CUDA 13.0 differs from PTX's text (rules 3 to 7), the rules give the bits of a GPU.
+instructions. Where its CUDA 13.0 code differs from PTX's text (rules 3 to 7), the rules give the bits of a GPU.
 
 1. Operands a and b are words, or a byte or half of one (`.b0` to `.b3`, `.h0`, `.h1`), signed or not by their types.
-2. The result is exact: sum, difference, distance, lesser or greater; a shifted by b, at most 32 (`.clamp`) or b mod 32
-   (`.wrap`); 1 or 0 of a comparison. Its low 32 bits are returned.
+2. The result is exact: sum, difference, distance, minimum or maximum; a shifted by min(b, 32) (`.clamp`) or b mod 32
+   (`.wrap`); 1 or 0 for a comparison. Its low 32 bits are returned.
 3. With a third operand c: `.add`, `.min` and `.max` combine the result with it; or the low byte or half of the result
    replaces the part of c that the destination names. But `.h1` receives the result's upper half.
 4. `.sat` clamps to the range of the destination's type, but leaves values above an unsigned range unchanged. Shifts
-   are first cut to 34 bits, signed, and clamped at both ends.
-5. `.sat` into a byte or half: the greatest number of that size and sign, where the result is negative or greater than
-   it. Shifts are clamped as into a word.
-6. `.min` and `.max` compare 64 bits, unsigned where the destination is: c extended by its type, the result unchanged.
+   are first truncated to 34 bits, signed, and clamped at both ends.
+5. `.sat` into a byte or half: if the result is negative or greater than the greatest number of that size and sign, it
+   becomes that number. Shifts are clamped as into a word.
+6. `.min` and `.max` compare 64 bits, unsigned if the destination is: c extended by its type, the result unchanged.
    In `vadd`, `vsub` and shifts with `.sat`, the low 32 bits of the result are sign-extended first.
 7. `vmad` multiplies as signed words (bytes and halves have been extended by their types), in 64 bits; `-a` or `-b`
-   subtracts the product, `-c` the addend, `.po` adds 1. Then `.shr7` or `.shr15`, and `.sat` of the sign that the
-   operands have: signed if a or b is, or if one of them or c is negated.
+   subtracts the product, `-c` the addend, `.po` adds 1. Then follow `.shr7` or `.shr15`, and `.sat` with the
+   signedness of the operands: signed if a or b is, or if one of them or c is negated.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def part(word: Array, selector: str, signed: bool) -> Array:
 
 
 def _wrapped(x: Array) -> Array:
-    """Extend the low 32 bits of int64 as signed ones."""
+    """Sign-extend the low 32 bits of int64."""
     return x.astype(np.uint32).view(np.int32).astype(np.int64)
 
 
@@ -115,7 +115,7 @@ def _combined(words: Words, x: Array, c: Array) -> Array:
 
 
 def _merged(x: Array, selector: str, c: Array) -> Array:
-    """Rule 3: the low bits of the result in their place in c, or its upper half."""
+    """Rule 3: the low bits of the result at their position in c, or its upper half."""
     bits = _SIZES[selector[0]]
     at, ones = np.uint32(int(selector[1:]) * bits), np.uint32((1 << bits) - 1)
     moved = x.astype(np.uint32) << (np.uint32(0) if selector == "h1" else at)
@@ -165,7 +165,7 @@ def _fields(words: Words) -> dict[str, Any]:
 
 @cache
 def scalar_selected(row: Operation, selectors: Selectors) -> Operation | None:
-    """Return the row with bytes and halves: of the destination, a, b and c; None where PTX has none."""
+    """Return the row with selectors of the destination, a, b and c; None if PTX has none."""
     words = tuple(row.mnemonic.split("."))
     plain = [s.removeprefix("-") for s in selectors]
     if not set(plain) <= set(SELECTORS) or plain[3]:

@@ -5,9 +5,9 @@ The rules (PTX ISA 9.1: SIMD Video Instructions; ptxas expands them into other i
 1. Elements are the halves (`2`) or bytes (`4`) of a word. A selector picks each of a's or b's elements from the four
    halves or eight bytes of b:a, numbered from 0, the element in the low bits last: `.h10` and `.b3210` are a
    unchanged, the default of a, and `.h32` and `.b7654` are b.
-2. Results are exact: sum, difference, average (away from zero if it is not negative, else down), distance, lesser,
-   greater, or 1 and 0 of a comparison. `.sat` clamps them to a half or byte of the destination's sign.
-3. The destination's mask names elements, the low ones last: `.h1`, `.b20`; by default all. The others are those of c.
+2. Results are exact: sum, difference, average (rounded up if it is not negative, otherwise down), distance, minimum,
+   maximum, or 1 or 0 for a comparison. `.sat` clamps them to a half or byte of the destination's signedness.
+3. The destination's mask names elements, the low ones last: `.h1`, `.b20`; by default all. The others come from c.
 4. `.add` adds the elements that the mask names to c.
 """
 
@@ -92,7 +92,7 @@ def _masks(letter: str, number: int) -> set[str]:
 
 @cache
 def pairs_selected(row: Operation, selectors: Selectors) -> Operation | None:
-    """Return the row with selected elements: a mask of the destination, of a and b; None where PTX has none."""
+    """Return the row with selectors: a mask for the destination, elements for a and b; None if PTX has none."""
     number = int(row.mnemonic.split(".")[0][-1])
     letter, digits = ("h", "0123") if number == 2 else ("b", "01234567")
     mask, *sources, third = selectors

@@ -52,7 +52,7 @@ class Hint(Control):
     Attributes
     ----------
     observes : bool
-        Whether others run after it.
+        Whether it lets other threads run.
     """
 
     observes: bool = False

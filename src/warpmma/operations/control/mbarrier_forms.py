@@ -13,8 +13,8 @@ The rules (PTX ISA 9.1, 9.7.13.15, mbarrier):
 4.  `pending_count` reads the pending arrivals from a state.
 5.  `cp.async.mbarrier.arrive` arrives when all earlier copies of its thread are complete. With `.noinc` it is one of
     the expected arrivals; without, it increments the pending arrivals.
-6.  `arrive` is a release and waits are acquires unless they are `.relaxed`; the default scope is `.cta`. ptxas takes an
-    order with its scope or neither, and of `.noComplete` `.release.cta` alone.
+6.  `arrive` is a release and waits are acquires unless they are `.relaxed`; the default scope is `.cta`. ptxas accepts
+    an order and a scope together or neither, and with `.noComplete` only `.release.cta`.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ class Mbarrier(Control):
     action : {"init", "inval", "arrive", "expect_tx", "complete_tx", "wait", "pending_count", "copy"}
     space : {"generic", "shared"}
     drop, expects, last : bool
-        Of an arrival: whether later phases expect fewer, whether it adds expected bytes, whether it may be the last.
+        For an arrival: whether later phases expect fewer, whether it adds expected bytes, whether it may be the last.
     parity : bool
-        Whether a wait names a phase as even or odd, and not by a state.
+        Whether a wait names a phase by its parity instead of a state.
     counts : bool
-        Of a copy: whether it is one of the expected arrivals.
+        For a copy: whether it is one of the expected arrivals.
     orders : bool
-        Whether it orders memory, and is not `.relaxed`.
+        Whether it orders memory: it is not `.relaxed`.
     """
 
     action: Action
@@ -62,7 +62,7 @@ class Mbarrier(Control):
 
     @property
     def observes(self) -> bool:
-        """Whether it may read what other threads write meanwhile: threads that spin on it let others run."""
+        """Whether it may observe concurrent writes: threads that spin on it let others run."""
         return self.action == "wait"
 
 

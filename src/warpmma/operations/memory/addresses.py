@@ -4,11 +4,11 @@ The rules (PTX ISA 9.1, 9.7.9.20 to 9.7.9.24; `windows`):
 
 1. `cvta` adds the base of a space's window to an address in it, `cvta.to` subtracts it. An address of global memory is
    its generic address.
-2. `isspacep` tells whether a generic address lies in a window. PTX has the window of parameters in global memory.
-3. A block is a cluster of its own, of rank 0: `mapa` to rank 0 gives the address that it takes, to any other rank it is
-   refused when it is executed, and `getctarank` gives 0.
+2. `isspacep` tests whether a generic address is in a window. PTX puts the window of parameters into global memory.
+3. A block is a cluster of its own, of rank 0: `mapa` to rank 0 returns its operand, to any other rank it is an error
+   when executed, and `getctarank` returns 0.
 
-Generic addresses of 32 bits are not here: from sm_90 on no GPU has them.
+Generic addresses of 32 bits are missing: no GPU from sm_90 on has them.
 """
 
 from __future__ import annotations

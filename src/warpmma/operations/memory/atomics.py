@@ -2,15 +2,15 @@
 
 The rules (PTX ISA 9.1, 9.7.13, `atom`, `red` and "Vector atomics"):
 
-1.  An atomic reads an element, computes, and writes it, as if at once; `atom` returns what it read, `red` nothing. The
-    address is a multiple of the element's bytes, or of all of a vector's.
+1.  An atomic reads an element, computes, and writes it, indivisibly; `atom` returns what it read, `red` nothing. The
+    address is a multiple of the bytes of the element, or of the vector.
 2.  `and`, `or`, `xor`, `exch`, `add` (which wraps), `min` and `max` have their usual meaning. `inc` stores 0 if the
-    element is at least the operand, else adds 1; `dec` stores the operand if the element is 0 or above it, else
+    element is at least the operand, else adds 1; `dec` stores the operand if the element is 0 or greater than it, else
     subtracts 1. `cas` compares with the first operand and, if that is equal, stores the second. The 128 bits of `b128`
     are two b64 registers, low first.
-3.  Floats add rounding to nearest even. f32 in global memory makes zeros of subnormal operands and results, with their
-    signs; in shared memory it does not; nor do f64, and f16 and bf16, which say `.noftz`. Of f64, global memory keeps a
-    NaN as it is, that of the operand rather than its own; in shared memory its own goes first, and is quieted.
+3.  Floats are added with rounding to nearest even. f32 in global memory flushes subnormal operands and results to zeros
+    of the same sign; f32 in shared memory does not, nor do f64, f16 and bf16 (`.noftz`). With f64, global memory keeps
+    a NaN unchanged, and prefers that of the operand; shared memory prefers that of the element, and quiets it.
 4.  Each element of a vector is updated separately: other accesses may come between.
 5.  The default order of an atomic is `.relaxed`, the default scope `.gpu`. Without a space the address is generic.
     `red` returns nothing to its thread, so it has neither `.acquire` nor `.acq_rel`.
@@ -47,7 +47,7 @@ class Atomic(InstructionRow):
     operation : str
         "add", "cas", ...
     space : {"generic", "global", "shared"}
-        Addresses are b64 registers, and b32 of "shared".
+        Addresses are b64 registers, or b32 in "shared".
     type : str
         PTX type of an element: "b32", "f16x2", "b128".
     count : int
@@ -60,8 +60,8 @@ class Atomic(InstructionRow):
     hint : bool
         Whether a cache policy is the last operand.
     combine : callable
-        From the space, "global" or "shared", what was read and the operands, as unsigned integers of an element's bits,
-        to what is written. Of 128 bits, `[..., 2]` of 64.
+        From the space, "global" or "shared", the value read and the operands, as unsigned integers of an element's
+        bits, to the value written. 128 bits are `[..., 2]` of 64.
     """
 
     operation: str
@@ -81,7 +81,7 @@ class Atomic(InstructionRow):
 
     @property
     def size(self) -> int:
-        """Bytes of a lane; its address is a multiple of that."""
+        """Bytes per lane; its address is a multiple of that."""
         return self.count * self.bits // 8
 
     @property
@@ -101,7 +101,7 @@ class Atomic(InstructionRow):
 
     @property
     def observes(self) -> bool:
-        """Whether it may read what other threads write meanwhile: threads that spin on it let others run."""
+        """Whether it may observe concurrent writes: threads that spin on it let others run."""
         return self.returns
 
     @property
@@ -111,7 +111,7 @@ class Atomic(InstructionRow):
 
     @cached_property
     def signature(self) -> Signature:
-        """Its operands: `d0`, ... are results, `a0`, `b0`, ... are read, `p` is the address."""
+        """Its operands: `d0`, ... are results, `a0`, `b0`, ... are sources, `p` is the address."""
         type_ = "b64" if self.bits == 128 else self.type
         more: dict[str, Any] = {"kind": self.kind, "braces": "always" if self.count > 1 else "never"}
         result = numbered("d", self.registers, type_, role="result", sink="alone", **more)

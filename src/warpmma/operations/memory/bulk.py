@@ -7,10 +7,10 @@ The rules (PTX ISA 9.1, 9.7.9.25.4, `cp.async.bulk`, `cp.reduce.async.bulk`; 9.7
     `.mbarrier::complete_tx::bytes` an mbarrier counts the bytes when they arrive; with `.bulk_group` they belong to
     a group of their thread, which `cp.async.bulk.commit_group` closes. These groups are separate from those of
     `cp.async`.
-2.  `cp.async.bulk.wait_group n` waits for all groups of the thread but its last n; with `.read` only until their
+2.  `cp.async.bulk.wait_group n` waits for all groups of the thread except the last n; with `.read` only until their
     sources have been read.
-3.  `cp.reduce.async.bulk` combines the destination, element by element, with the copied data, as `red` of the scope
-    of the GPU does.
+3.  `cp.reduce.async.bulk` combines the destination, element by element, with the copied data, like `red` with `.gpu`
+    scope.
 4.  `st.async` and `red.async` take registers, and an mbarrier counts their bytes.
 5.  A block is a cluster of its own: `.shared::cluster` is its own shared memory, and `.multicast::cluster` copies to
     the block of rank 0, which is itself.
@@ -32,7 +32,7 @@ from ..records import InstructionRow, RegisterType, register_type
 Where = Literal["global", "shared"]
 
 _SIZES = range(0, 1 << 20, 16)
-"""Numbers that ptxas takes as a number of bytes (rule 1)."""
+"""Immediate numbers of bytes that ptxas accepts (rule 1)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,9 +43,9 @@ class BulkCopy(InstructionRow):
     ----------
     to, origin : {"global", "shared"}
     operation, type : str
-        Of a reduction: "add", "min", ..., and the PTX type of an element; "" of a copy.
+        For a reduction: "add", "min", ..., and the PTX type of an element; "" for a copy.
     grouped : bool
-        Whether it belongs to a group, and no mbarrier counts its bytes.
+        Whether it belongs to a group instead of an mbarrier that counts its bytes.
     multicast, hint : bool
         Whether a mask of blocks, and a cache policy, are the last operands.
     """
@@ -65,7 +65,7 @@ class BulkCopy(InstructionRow):
 
     @cached_property
     def signature(self) -> Signature:
-        """Its operands: `p` is where to, `q` where from, `m` the mbarrier."""
+        """Its operands: `p` is the destination, `q` the source, `m` the mbarrier."""
         barrier = () if self.grouped else (address("m", "shared"),)
         mask = (value("mask", "b16"),) if self.multicast else ()
         ends = address("p", self.to), address("q", self.origin)
@@ -79,10 +79,10 @@ class AsyncStore(InstructionRow):
     Attributes
     ----------
     operation : str
-        Of a reduction; "" of a store.
+        Of a reduction; "" for a store.
     type : str
     count : int
-        Elements: 1, or 2, 4 of `.v2`, `.v4`.
+        Elements: 1, or 2, 4 for `.v2`, `.v4`.
     """
 
     operation: str = ""
@@ -101,7 +101,7 @@ class AsyncStore(InstructionRow):
 
     @property
     def size(self) -> int:
-        """Bytes of a lane; its address is a multiple of that."""
+        """Bytes per lane; its address is a multiple of that."""
         return self.count * self.bits // 8
 
     @property
@@ -111,7 +111,7 @@ class AsyncStore(InstructionRow):
 
     @cached_property
     def signature(self) -> Signature:
-        """Its operands: `p` is where to, `m` the mbarrier."""
+        """Its operands: `p` is the destination, `m` the mbarrier."""
         values = numbered("a", self.count, self.type, braces="never" if self.operation else "optional")
         return (address("p", "shared"), values, address("m", "shared"))
 
@@ -148,7 +148,7 @@ def _prefetch(words: tuple[str, ...]) -> dict[str, Any]:
 def _red(space: str, operation: str, type_: str) -> str:
     """Return the mnemonic of the `red` that combines elements as a reduction does."""
     rounding = ".noftz" * ("f16" in type_)
-    vector = ".v2" * (bool(rounding) and operation != "add")  # `red` has these of vectors alone
+    vector = ".v2" * (bool(rounding) and operation != "add")  # `red` has these for vectors only
     return f"red.relaxed.gpu.{space}.{operation}{rounding}{vector}.{type_}"
 
 

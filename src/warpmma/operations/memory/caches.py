@@ -5,8 +5,9 @@ The rules (PTX ISA 9.1, 9.7.9.13 to 9.7.9.18):
 1. `prefetch` and `prefetchu` bring a line closer, `applypriority` sets its eviction priority: no bit changes. An
    invalid address causes no error in `prefetch`.
 2. `discard` drops 128 bytes that start at a multiple of 128: they are undefined until they are written again.
-3. A policy is 64 bits that PTX calls opaque. Those of fractions are ptxas's own constants: the fraction in sixteenths,
-   rounded up, less one; the priority of that fraction; that of the rest. Those of ranges have no meaning here.
+3. A policy is 64 bits that PTX calls opaque. Policies of fractions are ptxas's own constants: the fraction in
+   sixteenths, rounded up, minus one; the priority of that fraction; that of the rest. Policies of ranges have no
+   meaning here.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class CacheControl(InstructionRow):
 
     @property
     def size(self) -> int:
-        """Bytes, a number that is the second operand; 0 where there is none."""
+        """Bytes, the immediate second operand; 0 if there is none."""
         return 0 if self.action == "prefetch" else _LINE
 
     @cached_property
@@ -60,9 +61,9 @@ class CachePolicy(InstructionRow):
     Attributes
     ----------
     by : {"fractional", "range", "cvt"}
-        Of a fraction of all accesses, of a range of addresses, or of a policy that the host has made.
+        From a fraction of all accesses, a range of addresses, or a policy that the host has made.
     primary, secondary : str
-        Priorities: "evict_last"; of a policy of the host none.
+        Priorities, such as "evict_last"; "" for a policy of the host.
     """
 
     by: Literal["fractional", "range", "cvt"]
@@ -71,7 +72,7 @@ class CachePolicy(InstructionRow):
 
     @property
     def bits(self) -> int:
-        """What its policy holds beside the fraction (rule 3)."""
+        """The bits of its policy other than the fraction (rule 3)."""
         return (1 << 60) | _PRIMARY.get(self.primary, 0) << 57 | (self.secondary == "evict_first") << 56
 
     @cached_property

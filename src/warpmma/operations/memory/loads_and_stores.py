@@ -2,12 +2,12 @@
 
 The rules (PTX ISA 9.1, 9.7.9.8 to 9.7.9.12 and 9.7.9.25):
 
-1.  Each lane moves its elements, one after another, to or from an address that is a multiple of their bytes: at most
-    16, and in global memory 32 from sm_100 on. An element of 128 bits is two b64 registers.
+1.  Each lane moves contiguous elements to or from an address that is a multiple of their total bytes: at most 16, and
+    32 in global memory from sm_100 on. An element of 128 bits is two b64 registers.
 2.  Without a state space the address is generic (`windows`). Constant memory and the parameters of an entry are only
     read; `.param` of a function is memory of its thread, and so is `.local`.
-3.  Cache operators, eviction priorities, prefetch sizes and cache policies change no bit: of operators and priorities
-    of L1 there is one at most, priorities and prefetching are for global memory, those of L2 for 32 bytes.
+3.  Cache operators, eviction priorities, prefetch sizes and cache policies change no bit. There is at most one operator
+    or L1 priority; priorities and prefetching apply to global memory, L2 priorities to accesses of 32 bytes.
 4.  `.relaxed`, `.acquire` and `.release` order memory in a scope; `.volatile` is relaxed in the scope of the system,
     and so is `.mmio`. `.weak` is the default.
 5.  `.nc` reads global memory through a cache that is not coherent with concurrent writes, and so does `ldu`.
@@ -33,7 +33,7 @@ _PLAIN = " ".join([*_TYPES, "b128"])
 _TO_V4 = [*_TYPES, "b128", *(f"v2.{x}" for x in _TYPES), *(f"v4.{x}" for x in _LEAST)]
 _ELEMENTS = " ".join([*_TO_V4, *(f"v8.{x}" for x in _SMALL)])
 _WIDE = " ".join([*(f"v8.{x}" for x in ("b32", "s32", "u32", "f32")), *(f"v4.{x}" for x in _MOST)])
-"""Rule 1: what fills at most 16 bytes, and what 32."""
+"""Rule 1: types and vectors of at most 16 bytes, and of 32."""
 
 _EVICT = "L1::evict_normal L1::evict_unchanged L1::evict_first L1::evict_last L1::no_allocate"
 _EVICT2 = "[.<L2::evict_normal L2::evict_first L2::evict_last>]"

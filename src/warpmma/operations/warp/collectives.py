@@ -1,25 +1,25 @@
-"""Collectives: a warp's lanes see each other's operands.
+"""Collectives: instructions in which a warp's lanes see each other's operands.
 
 The rules (PTX ISA 9.1: `shfl.sync`, `vote.sync`, `match.sync`, `redux.sync`, `activemask`):
 
-1. Every lane brings a membermask. It names the lanes that take part with it, itself among them; each of them executes
-   the instruction, with the same mask. Lanes of one warp may so form several groups at once. For a lane whose group
-   breaks this rule PTX promises nothing: `undefined` returns these lanes. Remove lanes that have exited from the masks.
+1. Every lane has a membermask, which names the lanes of its group, itself included; each of them executes the
+   instruction with the same mask. So lanes of one warp may form several groups at once. If a group breaks this rule,
+   its results are undefined: `undefined` returns these lanes. The masks must not name lanes that have exited.
 2. `shfl` reads a from lane j. The five low bits of its b are a distance or a lane, the five low bits of c a clamp, and
-   bits 12:8 of c a segment mask: bits of the lane that stay as they are. From the own lane l and
+   bits 12:8 of c a segment mask: bits of the lane that do not change. From the own lane l and
 
        least = l & segment,  most = least | (clamp & ~segment)
 
    follow  up: j = l - b, in range if j >= most;  down: j = l + b;  bfly: j = l ^ b;  idx: j = least | (b & ~segment);
    these three in range if j <= most. The predicate is "in range"; out of range a lane gets its own a. In range, j must
-   be in its group, or the result is undefined; an H200 then gives lane j's a if j executes it, too, and else 0, and so
-   do these. Uninitialized a of lane j propagates to the lanes that read it.
+   be in its group, or the result is undefined; an H200 then returns lane j's a if j executes it as well, otherwise 0,
+   and so does this code. An uninitialized a of lane j propagates to the lanes that read it.
 3. `vote` combines the predicates of the group: all, any, uni (all or none), ballot (bit i for lane i; 0 for others).
-4. `match.any`: the mask of lanes of the group with the same value as the own. `match.all`: the group's mask and true if
+4. `match.any`: the mask of lanes of the group with the lane's own value. `match.all`: the group's mask and true if
    all have the same value, else 0 and false.
 5. `redux`: the sum (low 32 bits), minimum, maximum or bitwise combination over the group. In f32: -0 < +0; `.abs`
-   clears the signs first; NaN is ignored unless all are NaN, and with `.NaN` one is enough: then the result is the
-   canonical NaN, 0x7fffffff.
+   clears the signs first; NaN is ignored unless all are NaN, or one with `.NaN`: then the result is the canonical NaN,
+   0x7fffffff.
 """
 
 from __future__ import annotations
@@ -77,12 +77,12 @@ def _undefined(*x: Array) -> Array:
 
 
 def _once(x: Array) -> Array:
-    """Return an operand that memory holds once for all lanes, as `[1]`: an immediate, say."""
+    """Return an operand that is stored once for all lanes, such as an immediate, as `[1]`."""
     return x[(slice(1),) + (0,) * (x.ndim - 1)] if x.size > 1 and not any(x.strides) else x
 
 
 def _source(mode: str, b: Array, c: Array) -> tuple[Array, Array]:
-    """Lane that each lane reads, its own where it is out of range; and whether it is in range. `[32]` if all agree."""
+    """Lane that each lane reads, itself if out of range; and whether it is in range. `[32]` if warps agree."""
     b, c = _once(b), _once(c)
     b, clamp, segment = (x.astype(np.intp) for x in (b & 31, c & 31, c >> 8 & 31))
     least = _LANE & segment
@@ -164,7 +164,7 @@ def _redux_f32(function: np.ufunc, absolute: bool, nan: bool, a: Array, mask: Ar
     sizes = magnitude(_F32, a)
     code = sizes if absolute else a
     is_nan = sizes > cast(int, _F32.inf_code)
-    # As integers, codes of one sign are in the order of their values or in the reverse; those with the sign turn round.
+    # As integers, positive codes are in the order of their values and negative codes in reverse, which this undoes.
     most = _F32.sign_bit - 1
     ordered = np.where(signs(_F32, code) != 0, code ^ most, code).view(np.int32)
     limits = np.iinfo(np.int32)  # these two codes are NaN
@@ -250,7 +250,7 @@ FORMS = (
         f"redux.sync.<{' '.join(map('.'.join, _REDUCTIONS))}>", "T u32 -> b32", _reduction,
         measured("redux.sync", GROUPS), since="sm_80", ptx=(7, 0),
     ),
-    _form(  # ptxas 13.0: of family 10 alone
+    _form(  # ptxas 13.0: family 10 only
         "redux.sync.<min max>{.abs}{.NaN}.f32", "f32 u32 -> b32", _float_reduction,
         derived("redux.sync", "PTX's text"), since="sm_100f", only=_FAMILY_10, ptx=(8, 6),
     ),

@@ -1,7 +1,7 @@
 """`elect`: one lane of a group.
 
-The rule (PTX ISA 9.1: `elect.sync`): every lane of the group, which its membermask names as in module `collectives`,
-gets the number of the leader, and that lane alone true. PTX leaves open which it is; here it is the lowest.
+The rule (PTX ISA 9.1: `elect.sync`): every lane of the group, as defined in module `collectives`, gets the number of
+the leader; only the leader gets true. PTX leaves the choice undefined; here it is the lowest lane.
 """
 
 from __future__ import annotations

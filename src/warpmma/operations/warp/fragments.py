@@ -3,12 +3,12 @@
 `isa.tables.matrix_moves` has the rules for the position of each element. The others (PTX ISA 9.1;
 docs/specification/ptx.md 5):
 
-1. An address is a multiple of 16. Those of lanes that point to no row do not count (before sm_80 they must be valid).
-2. A row is 16 bytes. Of `.b6x16_p32` it holds 96 bits of elements and then 32 of padding, of `.b4x16_p64` 64 bits and
-   64; they become bytes, with 0 above the element. Padding does not count.
+1. An address is a multiple of 16. Addresses of lanes without a row are ignored (before sm_80 they must be valid).
+2. A row is 16 bytes. With `.b6x16_p32` it holds 96 bits of elements, then 32 of padding; with `.b4x16_p64` 64 bits of
+   each. Elements become bytes, with 0 above the element. Padding is ignored.
 
-`stmatrix` promises nothing where rows overlap. All lanes of a warp take part: under divergence these instructions have
-no meaning.
+The result of `stmatrix` is undefined where rows overlap. All lanes of a warp take part: under divergence these
+instructions are undefined.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class MatrixMove(FragmentMove, InstructionRow):
         return ROW_BYTES
 
     def rows(self, addresses: npt.ArrayLike) -> Array:
-        """Addresses of every row: `[..., matrix, row]` of those of the lanes, `[..., 32]`.
+        """Addresses of every row, `[..., matrix, row]`, from those of the lanes, `[..., 32]`.
 
         Raises
         ------
@@ -70,7 +70,7 @@ class MatrixMove(FragmentMove, InstructionRow):
         Raises
         ------
         OperandError
-            It stores, or the array has another shape or dtype.
+            It is a store, or the array has another shape or dtype.
         """
         self._check_direction("load", "collect")
         array = self._array(data, "data", "u1", (self.matrices, self.rows_per_matrix, self.row_bytes))
@@ -92,7 +92,7 @@ class MatrixMove(FragmentMove, InstructionRow):
         Raises
         ------
         OperandError
-            It loads, or the array has another shape or dtype.
+            It is a load, or the array has another shape or dtype.
         """
         self._check_direction("store", "distribute")
         array = self._array(registers, "registers", "u4", (self.registers, LANES))
@@ -110,7 +110,7 @@ class MatrixMove(FragmentMove, InstructionRow):
         if self.bits == 16:
             return data[..., 0::2].astype(np.uint16) | data[..., 1::2].astype(np.uint16) << 8
         columns = 1 << len(self.layout.column)
-        # As a list of rows: what packs bits knows no more than 32 dimensions.
+        # As a list of rows: packing supports at most 32 dimensions.
         bits = np.unpackbits(data.reshape(-1, ROW_BYTES), axis=-1, count=columns * self.bits, bitorder="little")
         codes = np.packbits(bits.reshape(-1, columns, self.bits), axis=-1, bitorder="little")
         return codes.reshape(*data.shape[:-1], columns)

@@ -1,4 +1,4 @@
-"""`wmma`: rows of its loads, stores and multiplications, of the table in `isa`, and how we know them."""
+"""`wmma`: rows of its loads, stores and multiplications, from the table in `isa`, with their evidence."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class WmmaMultiply(WmmaProduct, InstructionRow):
     """One `wmma.mma`, for the machine."""
 
     def known(self, target: str) -> Evidence:
-        """How we know what it computes on a target: its `mma` is known, and that it is made of them is read."""
+        """Evidence on a target: that of its `mma`; that it consists of these was read from machine code."""
         step = self.steps(target)[0]
         here = elsewhere(self.evidence, self.left_open, target)
         if here.kind == "measured":
