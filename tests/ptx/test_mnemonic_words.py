@@ -26,7 +26,7 @@ def test_words() -> None:
 
 
 _LETTERS = re.compile(
-    r"mnemonic\.(split|partition|rpartition|startswith|endswith|removeprefix|removesuffix|replace)\("
+    r"mnemonic\)?(\.strip\(\))?\.(split|partition|rpartition|startswith|endswith|removeprefix|removesuffix|replace)\("
     r"|mnemonic\[|\bin [\w.]+\.mnemonic\b|\.match\([\w.]*mnemonic\)"
 )
 _READ_LETTERS = {
@@ -36,6 +36,7 @@ _READ_LETTERS = {
     "isa/grammar/mnemonic_slots.py": "parses",
     "isa/grammar/vocabulary.py": "parses",
     "isa/grammar/nearest.py": "the text of an error",
+    "isa/names/mnemonics.py": "parses",
     "isa/names/parsing.py": "parses",
     "isa/tables/fragment_record.py": "parses: finds the form of a mnemonic",
     "machine/report/watching.py": "a user gives a part of a mnemonic to watch",
