@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+import random
 import signal
 import sys
 import time
@@ -11,16 +13,57 @@ from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing
 from multiprocessing import get_context
 from pathlib import Path
+from typing import TypeVar
 
 from .tables import markdown, replaced, result
 from .verdicts import BAD, Verdict
 
-__all__ = ["Names", "campaign"]
+__all__ = ["Names", "campaign", "command_line", "parsed", "sampled"]
+
+T = TypeVar("T")
 
 Names = tuple[str, str]
 """A mutant: the names of its subject and of the change."""
 
 _EVERY = 5.0  # seconds between results that are written
+
+
+def command_line(description: str | None, subject: str, out: Path) -> argparse.ArgumentParser:
+    """Return the parser of a campaign's options.
+
+    Parameters
+    ----------
+    description : str or None
+        The docstring of the module.
+    subject : str
+        What is made wrong: "kernel".
+    out : Path
+        Where to write by default.
+    """
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    add = parser.add_argument
+    add("--only", default="", metavar="TEXT", help=f"mutants alone whose {subject} or change contains this")
+    add("--sample", type=int, metavar="N", help="so many of them, at random")
+    add("--jobs", type=int, default=1, help="processes (default: 1)")
+    add("--list", action="store_true", help="print their names, and run none")
+    add("--out", type=Path, default=out, help="where to write .json and .md")
+    return parser
+
+
+def parsed(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> argparse.Namespace:
+    """Return the options, and refuse those that leave nothing to do."""
+    options = parser.parse_args(arguments)
+    if options.jobs < 1 or (options.sample is not None and options.sample < 1):
+        parser.error("--jobs and --sample are positive")
+    return options
+
+
+def sampled(items: list[T], number: int | None, seed: int = 0) -> list[T]:
+    """Return so many of some items, at random and in their order; all of them for None."""
+    if number is None or number >= len(items):
+        return items
+    chosen = set(random.Random(seed).sample(range(len(items)), number))
+    return [x for i, x in enumerate(items) if i in chosen]
 
 
 def campaign(

@@ -11,14 +11,12 @@ package broke, a kernel does not run unchanged, or an argument in the table of h
 
 from __future__ import annotations
 
-import argparse
-import random
 import sys
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from lab.mutate.campaign import Names, campaign
+from lab.mutate.campaign import Names, campaign, command_line, parsed, sampled
 from lab.mutate.harmless import stale
 from lab.mutate.subjects import Mutant, mutants, subjects
 from lab.mutate.verdicts import BAD, Verdict, judge, original
@@ -26,23 +24,14 @@ from lab.mutate.verdicts import BAD, Verdict, judge, original
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; see `--help`."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", default="", metavar="TEXT", help="mutants alone whose kernel or change contains this")
-    parser.add_argument("--sample", type=int, metavar="N", help="so many of them, at random")
+    parser = command_line(__doc__, "kernel", Path("build/mutants"))
     parser.add_argument("--seed", type=int, default=0, help="another seed takes another sample (default: 0)")
-    parser.add_argument("--jobs", type=int, default=1, help="processes (default: 1)")
-    parser.add_argument("--list", action="store_true", help="print their names, and run none")
-    parser.add_argument("--out", type=Path, default=Path("build/mutants"), help="where to write .json and .md")
-    options = parser.parse_args(arguments)
-    if options.jobs < 1 or (options.sample is not None and options.sample < 1):
-        parser.error("--jobs and --sample are positive")
+    options = parsed(parser, arguments)
     those = [m for s in subjects() for m in mutants(s) if options.only in f"{s.name}: {m.name}"]
     if not those:
         parser.error(f"no mutant's name contains {options.only!r}")
     whole = options.sample is None and not options.only
-    if options.sample is not None and options.sample < len(those):
-        chosen = set(random.Random(options.seed).sample(range(len(those)), options.sample))
-        those = [m for i, m in enumerate(those) if i in chosen]
+    those = sampled(those, options.sample, options.seed)
     if options.list:
         print("\n".join(f"{m.subject.name}: {m.name}" for m in those))
         return 0

@@ -14,8 +14,6 @@ Ctrl-C stops, and writes the table of what was done until then.
 
 from __future__ import annotations
 
-import argparse
-import random
 import re
 import sys
 import warnings
@@ -26,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import warpmma as wm
-from lab.mutate.campaign import Names, campaign
+from lab.mutate.campaign import Names, campaign, command_line, parsed, sampled
 from lab.mutate.subjects import example
 from lab.mutate.verdicts import BAD, Verdict
 from warpmma.errors import WarpmmaError
@@ -179,21 +177,15 @@ def _ended(program: str, text: str, seed: int) -> list[bytes]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; see `--help`."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "--only", default="", metavar="TEXT", help="mutants alone whose program or change contains this"
-    )
-    parser.add_argument("--sample", type=int, metavar="N", help="so many of them, at random")
+    parser = command_line(__doc__, "program", Path("build/program_mutants"))
     parser.add_argument("--seeds", type=int, default=20, help="of the runs without hazards (default: 20)")
-    parser.add_argument("--jobs", type=int, default=1, help="processes (default: 1)")
-    parser.add_argument("--list", action="store_true", help="print their names, and run none")
-    parser.add_argument("--out", type=Path, default=Path("build/program_mutants"), help="where to write .json and .md")
-    options = parser.parse_args(arguments)
+    options = parsed(parser, arguments)
+    if options.seeds < 1:
+        parser.error("--seeds is positive")
     names = [(p, m) for p in PROGRAMS for m in _mutations(p) if options.only in f"{p}: {m}"]
     if not names:
         parser.error(f"no mutant's name contains {options.only!r}")
-    if options.sample is not None and options.sample < len(names):
-        names = sorted(random.Random(0).sample(names, options.sample))
+    names = sampled(names, options.sample)
     if options.list:
         print("\n".join(f"{p}: {m}" for p, m in names))
         return 0

@@ -65,3 +65,12 @@ def test_names_that_match_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         tool.main(["--only", "no such change"])
     assert "no mutant's name contains 'no such change'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("option", "says"), [("--jobs", "--jobs and --sample"), ("--sample", "--jobs and"), ("--seeds", "--seeds is")]
+)
+def test_numbers_below_1_are_refused(option: str, says: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        tool.main([option, "0"])
+    assert says in capsys.readouterr().err

@@ -142,7 +142,7 @@ def test_schedules(access: tuple[int, list[int]]) -> None:
 
 def test_blocks_that_access_alike_count_as_often_as_there_are() -> None:
     rows = np.stack([LANES * 8, LANES * 4]).astype(np.uint32)
-    alike, apart = (SharedSite(Site("k", 1, "ld.shared.b32")) for _ in range(2))
+    alike, apart = (SharedSite(Site("k", 1, "ld.shared.b32"), load=True) for _ in range(2))
     for _ in range(3):
         alike.add(rows, 4, 5)
         for _ in range(5):

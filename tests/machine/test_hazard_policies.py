@@ -146,3 +146,18 @@ def test_kinds_that_are_only_counted() -> None:
     assert result.hazards == [] and result.counts == {"lane order": 31, "unwritten": 1} and x[0] == 0
     with pytest.raises(HazardError, match="lane order"):
         run(kernel, x, Output(y), block=32, hazards={"unwritten": "count"})
+
+
+def test_all_kinds_are_counted() -> None:
+    """As after warnings, the launch goes on; the lines of "order" alone are kept."""
+
+    def kernel(t: Any, x: Any, counter: Any) -> None:
+        t("st.global.b32", x + 1024, t.laneid)  # beyond the array
+        t("st.global.b32", x + t.tid[0] * 4, t("atom.global.add.u32", counter, 1))
+
+    x, counter = np.zeros(32, np.uint32), np.zeros(1, np.uint32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        report = run(kernel, x, counter, block=32, hazards="count")
+    assert report.hazards == [] and report.counts["bounds"] == 32 and counter[0] == 32
+    assert [(site.mnemonic, lanes) for site, lanes in report.order.items()] == [("atom.global.add.u32", 32)]

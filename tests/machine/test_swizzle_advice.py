@@ -73,8 +73,7 @@ def conflicts_with(costs: Costs, group: Sequence[int], swizzle: Swizzle) -> list
         lost.append(0)
         for (size, _), pattern in entry.patterns.items():
             moved = swizzle(pattern.address) if index in group else pattern.address
-            load = entry.site.mnemonic.startswith("ld.")
-            phases, waves = model(np.where(pattern.address >= 0, moved, -1).tolist(), size, load)
+            phases, waves = model(np.where(pattern.address >= 0, moved, -1).tolist(), size, entry.load)
             lost[-1] += (waves - phases) * pattern.times if size <= 1 << swizzle.base or index not in group else 999
     return lost
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import warpmma as wm
+from warpmma.operations import MatrixMove, matrix_moves, row
 from warpmma.operations.table import FORMS
 from warpmma.ptx.flow.fusion_regions import BREAKS
 from warpmma.ptx.text.syntax import Mnemonic, Statement, words_of
@@ -22,6 +23,48 @@ def test_words() -> None:
     assert words_of("ret") == Mnemonic("ret") and words_of("ret").type == "" and words_of("bra.uni").uniform
     assert str(words_of("div.full.f32 factors")) == "div.full.f32 factors"
     assert Statement("call.uni", ()).opcode == "call"
+
+
+_LETTERS = re.compile(
+    r"mnemonic\)?(\.strip\(\))?\.(split|partition|rpartition|startswith|endswith|removeprefix|removesuffix|replace)\("
+    r"|mnemonic\[|\bin [\w.]+\.mnemonic\b|\.match\([\w.]*mnemonic\)"
+)
+_READ_LETTERS = {
+    "cli/arguments/naming.py": "compares the words of mnemonics with the words that a user types",
+    "cli/commands/completion_command.py": "offers the words of mnemonics to a user",
+    "isa/grammar/instruction_forms.py": "parses: a form reads the words of a mnemonic",
+    "isa/grammar/mnemonic_slots.py": "parses",
+    "isa/grammar/vocabulary.py": "parses",
+    "isa/grammar/nearest.py": "the text of an error",
+    "isa/names/mnemonics.py": "parses",
+    "isa/names/parsing.py": "parses",
+    "isa/tables/fragment_record.py": "parses: finds the form of a mnemonic",
+    "machine/report/watching.py": "a user gives a part of a mnemonic to watch",
+    "operations/arithmetic/floats.py": "parses: finds the form of a mnemonic",
+    "operations/on_arrays.py": "the text of an error; and a row does not state whether its result is a number",
+    "operations/table.py": "the text of an error",
+    "ptx/text/bodies.py": "the text of an error: a register stands where a mnemonic is expected",
+    "show/fragments/fragment_pictures.py": "the title of a picture",
+}
+"""Modules that read the letters of a mnemonic, and why."""
+
+
+def test_no_module_reads_the_letters_of_a_mnemonic_after_parsing() -> None:
+    package = Path(wm.__file__).parent
+    found = {str(x.relative_to(package)) for x in package.rglob("*.py") if _LETTERS.search(x.read_text())}
+    assert found == {*_READ_LETTERS}, "read the record instead; if it cannot say so, argue why in the table"
+
+
+@pytest.mark.parametrize("move", matrix_moves(), ids=str)
+def test_a_matrix_move_derives_what_its_mnemonic_says(move: MatrixMove) -> None:
+    words = move.mnemonic.split(".")
+    assert move.shape_name == words[3]
+    assert move.space == ("shared" if "shared" in move.mnemonic else "generic")
+
+
+def test_the_machine_finds_the_record_of_a_site() -> None:
+    assert wm.machine.Site("k", 1, "ld.shared.u32").instruction is row("ld.shared.u32")
+    assert wm.machine.Site("k", 0, "launch").instruction is None
 
 
 def test_only_the_syntax_splits_a_mnemonic() -> None:

@@ -115,7 +115,7 @@ def _watched(launch: object, line: int | None, block: int | None, warp: int | No
 
 def _products_of(launch: Launch) -> str:
     """Name the lines at which a launch executed an `mma`."""
-    sites = [site for site in launch.costs.instructions if site.mnemonic.startswith("mma.")]
+    sites = [site for site in launch.costs.instructions if isinstance(site.instruction, Instruction)]
     if not sites:
         return "and no mma was executed"
     return f"mma were executed at {', '.join(dict.fromkeys(site.place for site in sites[:_LISTED]))}"

@@ -116,14 +116,16 @@ class Operation(InstructionRow):
         PTX types of the results, where they say more than their registers.
     wider : bool
         Whether its registers may be wider than its types: `cvt`.
-    variants : {"", "complement", "scalar", "pairs"}
-        What makes a row of its own: a second destination of `setp`, bytes and halves or elements of video instructions.
+    variant : callable or None
+        From a row and what is written behind its operands to the row of that, or to None where PTX has none: bytes,
+        halves and signs of video instructions, in the order of `selectors`; () for the second destination of `setp`.
     sinks : tuple of int
         Results that `_` may replace.
     both : bool
         Whether the second result must be written.
-    symbols, specials : bool
-        Whether the name of a variable, as its address, and a special register may stand for an operand: `mov`.
+    symbols, specials, numbers : bool
+        Whether the name of a variable, as its address, and a special register may stand for an operand: `mov`; and
+        whether a number may: not in video instructions of elements.
     """
 
     inputs: tuple[RegisterType, ...]
@@ -147,11 +149,14 @@ class Operation(InstructionRow):
     masked: bool = False
     output_types: tuple[str, ...] = ()
     wider: bool = False
-    variants: Literal["", "complement", "scalar", "pairs"] = ""
+    variant: Callable[[Operation, tuple[str, ...]], Operation | None] | None = field(
+        default=None, repr=False, compare=False
+    )
     sinks: tuple[int, ...] = ()
     both: bool = False
     symbols: bool = False
     specials: bool = False
+    numbers: bool = True
 
     @property
     def types(self) -> tuple[str, ...]:
@@ -184,7 +189,7 @@ class Operation(InstructionRow):
         result = letter == "d"
         more: dict[str, Any] = {"wider": self.wider, "role": "result" if result else "source"}
         if not result:
-            more |= {"symbol": self.symbols, "special": self.specials, "number": self.variants != "pairs"}
+            more |= {"symbol": self.symbols, "special": self.specials, "number": self.numbers}
         names = tuple(f"{letter}{i}" for i in range(len(kinds)))
         if vector:
             more |= {"sink": "element"} if result else {"symbol": False}

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from .._arguments import members
 from ..errors import MnemonicError, shown
-from .arithmetic import complemented, pairs_selected, scalar_selected
 from .records import Operation
 from .table import operation
 
@@ -34,7 +33,8 @@ def with_complement(mnemonic: str, target: str | None = None) -> Operation:
     >>> with_complement("setp.lt.and.s32").syntax
     'd0|d1, a0, a1, a2'
     """
-    found = complemented(operation(mnemonic, target))
+    row = operation(mnemonic, target)
+    found = None if row.variant is None else row.variant(row, ())
     if found is None:
         raise MnemonicError(f"{mnemonic} has no second destination; setp has two, p|q, except for f16 and bf16")
     return found
@@ -69,10 +69,8 @@ def with_selectors(mnemonic: str, selectors: Sequence[str], target: str | None =
     """
     row, given = operation(mnemonic, target), members(selectors, 4)
     found = None
-    if given is not None and len(given) in (3, 4) and all(type(x) is str for x in given):
-        four = (*given, "")[:4]
-        if row.variants in ("scalar", "pairs"):
-            found = (pairs_selected if row.variants == "pairs" else scalar_selected)(row, four)
+    if given is not None and len(given) in (3, 4) and all(type(x) is str for x in given) and row.variant is not None:
+        found = row.variant(row, (*given, "")[:4])
     if found is None:
         raise MnemonicError(f"{mnemonic} has no selectors {shown(selectors)}: those of the destination, a, b and c")
     return found

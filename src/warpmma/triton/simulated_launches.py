@@ -9,6 +9,7 @@ from typing import Any
 
 from ..errors import OperandError, PtxError, UnsupportedError, shown
 from ..machine import Hazard, HazardError
+from ..operations import Access
 from ..ptx import PtxEntry
 from .active_device import ActiveDevice, KernelLaunch, current
 from .compiling import dot_notes
@@ -141,4 +142,6 @@ def _note(hazard: Hazard) -> str:
         return ""
     if "in this very access" not in hazard.detail:
         return _REPEATED
-    return _REDUCED if hazard.site.mnemonic.startswith("st.shared") else ""
+    made = hazard.site.instruction
+    stored = isinstance(made, Access) and made.direction == "store" and made.space == "shared"
+    return _REDUCED if stored else ""

@@ -8,21 +8,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
 from ..._records import Record
 from ..gpus import since
-from .signatures import Signed
+from .signatures import Signature, printed
 from .vocabulary import Version
 
 Convergence = Literal["none", "mask", "warp", "warpgroup", "cta", "cluster"]
 """Which threads execute an instruction together: each lane by itself, a membermask's lanes, a warp, ..."""
 
 
-class PtxInstruction(Signed, Record):
+class PtxInstruction(Record):
     """A PTX instruction.
 
     Attributes
@@ -44,6 +44,37 @@ class PtxInstruction(Signed, Record):
 
     def __str__(self) -> str:
         return self.mnemonic
+
+    @property
+    def signature(self) -> Signature:
+        """Its operands, in the order of PTX's text."""
+        raise NotImplementedError
+
+    def statement(self, name: Callable[[str], str] = "%{}".format, comma: str = ", ") -> str:
+        """Format it as a statement of PTX, without optional operands; see `printed`.
+
+        Examples
+        --------
+        >>> from warpmma.isa import parse
+        >>> parse("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32").statement(comma=",")
+        'mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%d0,%d1}, {%a0}, {%b0}, {%c0,%c1};'
+        """
+        return f"{self} {printed(self.signature, name, comma)}".rstrip() + ";"
+
+    @cached_property
+    def syntax(self) -> str:
+        """Operands as PTX writes them: `d0`, ... are results, `a0`, ... are sources, `p` and `q` are addresses."""
+        return printed(self.signature)
+
+    @cached_property
+    def results(self) -> Signature:
+        """Operands that it writes."""
+        return tuple(x for x in self.signature if x.role == "result")
+
+    @cached_property
+    def sources(self) -> Signature:
+        """Operands that it reads, including addresses."""
+        return tuple(x for x in self.signature if x.role != "result")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Literal, cast
 
 from ..._records import Shown
@@ -263,38 +262,3 @@ def present(
             left.remove(x)
             missing -= size(x)
     return left if missing == 0 else None
-
-
-class Signed:
-    """A record with a signature."""
-
-    def statement(self, name: Callable[[str], str] = "%{}".format, comma: str = ", ") -> str:
-        """Format it as a statement of PTX, without optional operands; see `printed`.
-
-        Examples
-        --------
-        >>> from warpmma.isa import parse
-        >>> parse("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32").statement(comma=",")
-        'mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%d0,%d1}, {%a0}, {%b0}, {%c0,%c1};'
-        """
-        return f"{self} {printed(self.signature, name, comma)}".rstrip() + ";"
-
-    @property
-    def signature(self) -> Signature:
-        """Its operands, in the order of PTX's text."""
-        raise NotImplementedError
-
-    @cached_property
-    def syntax(self) -> str:
-        """Operands as PTX writes them: `d0`, ... are results, `a0`, ... are sources, `p` and `q` are addresses."""
-        return printed(self.signature)
-
-    @cached_property
-    def results(self) -> Signature:
-        """Operands that it writes."""
-        return tuple(x for x in self.signature if x.role == "result")
-
-    @cached_property
-    def sources(self) -> Signature:
-        """Operands that it reads, including addresses."""
-        return tuple(x for x in self.signature if x.role != "result")

@@ -20,7 +20,7 @@ The rules (PTX ISA 9.1: `ldmatrix`, `stmatrix`, `movmatrix`; docs/specification/
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
 from typing import Any, Literal
 
@@ -47,6 +47,8 @@ class FragmentMove(FragmentInstruction):
         Position of element `[matrix, row, column]` in the fragment; rows are those of memory.
     bits : int
         Bits of an element in memory: 16, 8, 6 or 4. In registers, elements of 6 and 4 bits take a byte.
+    space : {"generic", "shared"}
+        State space of the addresses: generic ones lie in shared memory, and may have 32 bits.
 
     Examples
     --------
@@ -61,6 +63,7 @@ class FragmentMove(FragmentInstruction):
     direction: Literal["load", "store"]
     layout: Layout
     bits: int
+    space: Literal["generic", "shared"] = field(repr=False, compare=False)
 
     @property
     def form(self) -> FragmentForm:
@@ -69,13 +72,10 @@ class FragmentMove(FragmentInstruction):
 
     @property
     def shape_name(self) -> str:
-        """Shape of a matrix as PTX spells it."""
-        return self.mnemonic.split(".")[3]
-
-    @property
-    def space(self) -> Literal["generic", "shared"]:
-        """State space of the addresses: generic ones lie in shared memory, and may have 32 bits."""
-        return "shared" if ".shared" in self.mnemonic else "generic"
+        """Shape of a matrix as PTX spells it: in registers, where lanes 4 apart have different rows."""
+        sides = self.layout.row, self.layout.column  # in memory
+        rows, columns = sides if _ACROSS[0] in sides[0] else sides[::-1]
+        return f"m{1 << len(rows)}n{1 << len(columns)}"
 
     @property
     def operands(self) -> tuple[str, ...]:
@@ -187,13 +187,16 @@ _B16 = Packing(slot=16, bits=16)
 BEFORE, AFTER = _layout(_ACROSS, _along(1), _B16, 1), _layout(_along(1), _ACROSS, _B16, 1)
 
 
+_SHARED = frozenset(("shared", "shared::cta"))
+
+
 def _moved(row: tuple[str, ...], column: tuple[str, ...], bits: int, words: Words) -> Mapping[str, Any]:
     """Return the fields of a record that the words of a mnemonic determine."""
     (count,) = (int(word[1:]) for word in words if word in ("x1", "x2", "x4"))
     packing = _B16 if bits == 16 else Packing(slot=8, bits=bits)
     return {
         "direction": "load" if words[0] == "ldmatrix" else "store", "bits": bits,
-        "layout": _layout(row, column, packing, count),
+        "layout": _layout(row, column, packing, count), "space": "generic" if _SHARED.isdisjoint(words) else "shared",
     }  # fmt: skip
 
 

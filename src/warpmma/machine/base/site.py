@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 from ..._records import Shown
+from ...errors import MnemonicError
+from ...isa import PtxInstruction
+from ...operations import row
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,11 @@ class Site(Shown):
         return f"{self.in_text}: {self.mnemonic}"
 
     @property
+    def instruction(self) -> PtxInstruction | None:
+        """The record of its mnemonic; None if that names no instruction of the tables, such as "launch"."""
+        return _instruction(self.mnemonic)
+
+    @property
     def in_text(self) -> str:
         """Its position in the text, with the column: "kernel.ptx:12:5"; for Python only the line."""
         return self.text or f"{self.place}{f':{self.column}' if self.column else ''}"
@@ -45,3 +54,11 @@ class Site(Shown):
     def place(self) -> str:
         """The line, as "file:line"."""
         return f"{Path(self.file).name}:{self.line}"
+
+
+@lru_cache(4096)
+def _instruction(mnemonic: str) -> PtxInstruction | None:
+    try:
+        return row(mnemonic)
+    except MnemonicError:
+        return None

@@ -14,7 +14,7 @@ import numpy as np
 from ..._arrays import Array, everywhere
 from ...arithmetic import Engine, resolve, runs_elements
 from ...errors import OperandError
-from ...operations import DTYPES, Operation
+from ...operations import DTYPES, Access, MatrixMove, Operation, WmmaMove
 from ..base import Lanes, RegisterShadow, Site, WarpRegister, is_number, literal
 from ..memory import GlobalMemory, GlobalSpace, LocalMemory, SharedMemory
 from ..order import History, VectorClocks
@@ -217,7 +217,10 @@ def _origin(register: WarpRegister, travels: bool) -> str:
     what += ", or that was computed from one" * travels
     if register.site is None:
         return what
-    loaded = ", or loading there memory that was never written" * register.site.mnemonic.startswith(("ld", "wmma.load"))
-    loaded += ", or given there what another lane never wrote" * register.site.mnemonic.startswith("shfl")
+    made, loaded = register.site.instruction, ""
+    if isinstance(made, Access | MatrixMove | WmmaMove) and made.direction == "load":
+        loaded = ", or loading there memory that was never written"
+    if isinstance(made, Operation) and made.passes is not None:
+        loaded = ", or given there what another lane never wrote"
     where = f"being masked off where it was made, at {register.site.place} ({register.site.mnemonic})"
     return f"{what}, {where}{loaded}"

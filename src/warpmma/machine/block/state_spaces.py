@@ -95,13 +95,13 @@ def touches(
 
 def load(
     batch: Batch, site: Site, space: str, address: Array, size: int, lanes: Array, *, element: int,
-    order: MemoryOrder = "weak", scope: MemoryScope = "gpu", travels: bool = False,
+    order: MemoryOrder = "weak", scope: MemoryScope = "gpu", travels: bool = False, plain: bool = False,
 ) -> tuple[Array, Array | None]:  # fmt: skip
-    """Load from wherever lanes' addresses are, and count it: see `Space.load`."""
+    """Load from wherever lanes' addresses are, and count it, as a plain `ld` or another: see `Space.load`."""
     data: Array | None = None
     poison: Array | None = None
     for memory, at, some in parts(batch, site, space, address, lanes):
-        batch.costs.accessed(site, memory.name, at, size, some)
+        batch.costs.accessed(site, memory.name, at, size, some, load=plain)
         silent = travels and memory.keeps_poison
         found, bad = memory.load(site, at, size, some, element=element, order=order, scope=scope, travels=silent)
         if silent and bad is not None and bad.any():

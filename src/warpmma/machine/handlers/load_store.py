@@ -34,7 +34,7 @@ def _load(batch: Batch, site: Site, row: Access, where: Any, lanes: Array) -> Re
     at = address(batch, site, where, lanes)
     data, poison = load(
         batch, site, row.space, at, row.size, lanes, element=row.bits // 8, order=row.order, scope=row.scope,
-        travels=batch.poison_travels,
+        travels=batch.poison_travels, plain=True,
     )  # fmt: skip
     per = row.registers // row.count
     words = split(data, row.word)

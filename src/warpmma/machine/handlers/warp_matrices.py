@@ -23,7 +23,7 @@ from ...arithmetic import Popcount, product, recipe_of, resolve
 from ...errors import OperandError
 from ...isa import Instruction
 from ...layouts import Layout, Operand
-from ...operations import WINDOWS, Operation, WmmaMove, WmmaMultiply, row
+from ...operations import DTYPES, WINDOWS, Operation, WmmaMove, WmmaMultiply, row
 from ...registers import LANES, Packing
 from ..base import Site, WarpRegister
 from ..block import Batch, Results, load, store
@@ -212,6 +212,5 @@ def _converted(mnemonic: str, codes: Array) -> Array:
     operation = row(mnemonic)
     if not isinstance(operation, Operation):
         raise OperandError(f"{mnemonic} is not an operation")
-    dtype = np.uint16 if mnemonic.endswith("f16") else np.uint32
-    (out,) = operation.compute(codes.astype(dtype))
+    (out,) = operation.compute(codes.astype(DTYPES[operation.inputs[0]]))
     return np.asarray(out)

@@ -133,6 +133,8 @@ class SharedSite(Shown):
         The different accesses, as `BankPattern`, by size and addresses. Only the first 4096 are kept.
     complete : bool
         Whether `patterns` holds all of them.
+    load : bool
+        Whether it is an `ld`.
     """
 
     site: Site
@@ -141,6 +143,7 @@ class SharedSite(Shown):
     wavefronts: int = 0
     patterns: dict[tuple[int, bytes], BankPattern] = field(default_factory=dict)
     complete: bool = True
+    load: bool = field(default=False, repr=False)
     _again: dict[tuple[int, int, bytes], list[tuple[BankPattern, int]]] = field(
         default_factory=dict, repr=False, compare=False
     )
@@ -149,11 +152,6 @@ class SharedSite(Shown):
     def conflicts(self) -> int:
         """Wavefronts beyond one a phase."""
         return self.wavefronts - self.phases
-
-    @property
-    def load(self) -> bool:
-        """Whether it is an `ld`."""
-        return self.site.mnemonic.startswith("ld.")
 
     def add(self, rows: Array, size: int, each: int = 1) -> None:
         """Count accesses of warps: addresses `[n, 32]`, of 32 bits or int64, -1 where a lane takes no part.

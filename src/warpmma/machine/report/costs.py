@@ -58,15 +58,15 @@ class Costs:
         """Count a barrier of some blocks."""
         self.barriers += blocks
 
-    def accessed(self, site: Site, space: str, address: Array, size: int, active: Array) -> None:
-        """Count accesses of lanes, at addresses `[block, warp, lane]` in a space of memory."""
+    def accessed(self, site: Site, space: str, address: Array, size: int, active: Array, *, load: bool = False) -> None:
+        """Count accesses of lanes, of an `ld` or others, at addresses `[block, warp, lane]` in a space of memory."""
         if space == "shared":
-            self.shared(site, address, size, active)
+            self.shared(site, address, size, active, load=load)
         else:
             self.moved(site, space, int(np.count_nonzero(active)) * size)
 
-    def shared(self, site: Site, address: Array, size: int, active: Array) -> None:
-        """Count accesses to shared memory, addresses `[block, warp, lane]`."""
+    def shared(self, site: Site, address: Array, size: int, active: Array, *, load: bool = False) -> None:
+        """Count accesses to shared memory, of an `ld` or others, addresses `[block, warp, lane]`."""
         self.moved(site, "shared", int(np.count_nonzero(active)) * size)
         if address.itemsize > 4:
             active = active & (address < _MOST)  # others are out of bounds
@@ -81,7 +81,7 @@ class Costs:
             rows = rows[active.any(axis=-1).reshape(-1)]
         if len(rows):
             if site not in self.sites:
-                self.sites[site] = SharedSite(site)
+                self.sites[site] = SharedSite(site, load=load)
             self.sites[site].add(rows, size, times)
 
     def together(self, site: Site) -> list[Site]:

@@ -141,8 +141,8 @@ class Reporter:
         Whether hazards of `TRACKED` are looked for.
     counts : dict of str to int
         By kind, how many lanes met hazards that are only counted.
-    lines : dict of str to dict of Site to int
-        The same by line.
+    order : dict of Site to int
+        By line, how many lanes met an "order" that is only counted.
     joined : dict of (Site, Site) to int
         How often lanes of one warp executed a `.sync` instruction together from two lines.
     first_block : int
@@ -169,7 +169,7 @@ class Reporter:
         self._policy = {**_COUNTS, **chosen}
         self._found: dict[tuple[str, Site], Hazard] = {}
         self.counts: dict[str, int] = defaultdict(int)
-        self.lines: dict[str, dict[Site, int]] = defaultdict(lambda: defaultdict(int))
+        self.order: dict[Site, int] = defaultdict(int)
         self.joined: dict[tuple[Site, Site], int] = defaultdict(int)
         self.first_block = 0
         self._sites: list[tuple[Site, Array]] = []
@@ -227,7 +227,8 @@ class Reporter:
             return
         if self._policy.get(kind) == "count":
             self.counts[kind] += int(bad.sum())
-            self.lines[kind][site] += int(bad.sum())
+            if kind == "order":
+                self.order[site] += int(bad.sum())
             return
         block, warp, lane = (int(x) for x in np.argwhere(bad)[0])
         at = None if address is None else int(np.broadcast_to(address, bad.shape)[block, warp, lane])

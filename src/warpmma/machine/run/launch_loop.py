@@ -39,7 +39,7 @@ class LaunchOptions(Shown):
 
     Attributes
     ----------
-    hazards : "error", "warn", "off" or mapping of str to "error" or "warn"
+    hazards : "error", "warn", "count", "off" or mapping of str to "error", "warn" or "count"
         What to do about hazards, or about kinds of them.
     engine : str
         Of `mma`.
@@ -203,7 +203,7 @@ def run_launch(work: Work, device: Device, grid: Grid, options: LaunchOptions | 
     def report() -> Launch:
         return Launch(
             hazards=reporter.found, costs=costs, counts=MappingProxyType(dict(reporter.counts)),
-            order=MappingProxyType(dict(reporter.lines["order"])), joined=MappingProxyType(dict(reporter.joined)),
+            order=MappingProxyType(dict(reporter.order)), joined=MappingProxyType(dict(reporter.joined)),
             unpredicted=reporter.comparisons.differing, watched=() if watching is None else tuple(watching.kept),
             **work.findings(memory),
         )  # fmt: skip

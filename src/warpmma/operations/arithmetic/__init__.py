@@ -18,12 +18,9 @@ from . import (
     video_pairs,
 )
 from .approximations import divided_factors
-from .comparison_results import complemented
 from .floats import float_operation
 from .integers import shl, shr
 from .vector_moves import packing, unpacking
-from .video import scalar_selected
-from .video_pairs import pairs_selected
 
 FORMS = (
     *comparisons.FORMS,

@@ -15,8 +15,7 @@ by the rules of module `comparisons`):
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -28,13 +27,10 @@ from ..forms import Form
 from ..measurements import OPERATIONS, VARIANTS, measured
 from ..records import DTYPES, Operation, register_type
 from ..value_forms import Words
-from .comparisons import COMPARISONS, FLOAT_COMPARISONS, UNSIGNED_COMPARISONS, comparison
+from .comparisons import BOOLEAN, COMPARISONS, FLOAT_COMPARISONS, UNSIGNED_COMPARISONS, comparison, complemented
 
 Test = Callable[..., tuple[Array, ...]]
 
-_BOOLEAN: dict[str, Callable[[Array, Array], Array]] = {
-    "and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor
-}  # fmt: skip
 _PAIRS = ("f16x2", "bf16x2")
 
 
@@ -42,7 +38,7 @@ def _test(words: Words) -> Test:
     """Return the comparison of each element, combined with the third operand (rules 1 and 3)."""
     name, type_ = words[1], words[-1]
     one = comparison(name, type_.removesuffix("x2"), "ftz" in words)
-    combine = next((_BOOLEAN[word] for word in words if word in _BOOLEAN), None)
+    combine = next((BOOLEAN[word] for word in words if word in BOOLEAN), None)
 
     def test(a: Array, b: Array, c: Array | None = None) -> tuple[Array, ...]:
         if type_ in _PAIRS:
@@ -56,7 +52,7 @@ def _test(words: Words) -> Test:
 
 
 def _third(words: Words) -> str:
-    return " pred" if any(word in _BOOLEAN for word in words) else ""
+    return " pred" if any(word in BOOLEAN for word in words) else ""
 
 
 def _decisive(words: Words) -> tuple[tuple[int, int], ...]:
@@ -68,7 +64,13 @@ def _predicates(words: Words) -> dict[str, Any]:
     """Return the fields of a row that the words of `setp` determine."""
     results = "pred pred" if words[-1] in _PAIRS else "pred"
     given = operands(f"T T{_third(words)} -> {results}", words)
-    return {**given, "compute": _test(words), "sinks": (0, 1), "decisive": _decisive(words), "variants": "complement"}
+    return {
+        **given,
+        "compute": _test(words),
+        "sinks": (0, 1),
+        "decisive": _decisive(words),
+        "variant": partial(complemented, words),
+    }
 
 
 def _numbers(words: Words) -> dict[str, Any]:
@@ -84,24 +86,6 @@ def _numbers(words: Words) -> dict[str, Any]:
         return (parts[0] if len(parts) == 1 else parts[0] | (parts[1] << np.uint32(16)),)
 
     return {**operands(f"T T{_third(words)} -> {out}", words), "compute": compute, "decisive": _decisive(words)}
-
-
-@cache
-def complemented(row: Operation) -> Operation | None:
-    """Return the row of two destinations, `p|q`, from that of one (rule 2); None if PTX has none."""
-    words = tuple(row.mnemonic.split("."))
-    if row.variants != "complement" or words[-1] in ("f16", "bf16"):
-        return None
-    if len(row.outputs) == 2:
-        return row
-    one = comparison(words[1], words[-1], "ftz" in words)
-    combine = next((_BOOLEAN[word] for word in words if word in _BOOLEAN), None)
-
-    def compute(a: Array, b: Array, c: Array | None = None) -> tuple[Array, Array]:
-        (t,) = one(a, b)
-        return (t, ~t) if c is None or combine is None else (combine(t, c), combine(~t, c))
-
-    return replace(row, outputs=("pred", "pred"), compute=compute, native=None)
 
 
 _EVIDENCE = measured("Comparison and Selection Instructions", f"{OPERATIONS}, {VARIANTS}")

@@ -13,7 +13,8 @@ The rules (PTX ISA 9.1, Comparison and Selection Instructions):
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from dataclasses import replace
+from functools import cache, partial
 from typing import Any, cast
 
 import numpy as np
@@ -25,10 +26,15 @@ from ..elements import operands
 from ..forms import Form
 from ..measurements import measured
 from ..records import Operation
+from ..value_forms import Words
 
 _COMPARE: dict[str, Callable[[Array, Array], Array]] = {
     "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
 }  # fmt: skip
+BOOLEAN: dict[str, Callable[[Array, Array], Array]] = {
+    "and": np.logical_and, "or": np.logical_or, "xor": np.logical_xor
+}  # fmt: skip
+"""How the result is combined with a third operand, a predicate (`comparison_results`)."""
 _UNSIGNED = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
 
 
@@ -70,12 +76,33 @@ def comparison(name: str, type_: str, ftz: bool) -> Callable[[Array, Array], tup
     return _integer_compare(name, type_)
 
 
+@cache
+def complemented(words: Words, row: Operation, selectors: tuple[str, ...]) -> Operation | None:
+    """Return the row of two destinations, `p|q`, from that of one; None where PTX has none.
+
+    It writes the result for the opposite comparison to the second: with a third operand, t op c and (not t) op c.
+    """
+    name, type_ = words[1], words[-1]
+    if selectors or type_ in ("f16", "bf16"):
+        return None
+    if len(row.outputs) == 2:
+        return row
+    one = comparison(name, type_, "ftz" in words)
+    combine = next((BOOLEAN[word] for word in words if word in BOOLEAN), None)
+
+    def compute(a: Array, b: Array, c: Array | None = None) -> tuple[Array, Array]:
+        (t,) = one(a, b)
+        return (t, ~t) if c is None or combine is None else (combine(t, c), combine(~t, c))
+
+    return replace(row, outputs=("pred", "pred"), compute=compute, native=None)
+
+
 def _compared(words: tuple[str, ...]) -> dict[str, Any]:
     """Return the fields of a row that the words of `setp` determine."""
     name, type_ = words[1], words[-1]
     fields: dict[str, Any] = {
         **operands("T T -> pred", words), "compute": comparison(name, type_, "ftz" in words), "sinks": (0, 1),
-        "variants": "complement",
+        "variant": partial(complemented, words),
     }  # fmt: skip
     if type_ in FORMATS and isinstance(FORMATS[type_], FloatFormat):
         form = ElementForm(

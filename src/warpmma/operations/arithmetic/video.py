@@ -159,14 +159,15 @@ def _fields(words: Words) -> dict[str, Any]:
     return {
         **given,
         "compute": partial(_multiply if words[0] == "vmad" else _compute, words, ("",) * 4),
-        "variants": "scalar",
+        "variant": partial(_selected, words),
     }
 
 
 @cache
-def scalar_selected(row: Operation, selectors: Selectors) -> Operation | None:
+def _selected(words: Words, row: Operation, selectors: Selectors) -> Operation | None:
     """Return the row with selectors of the destination, a, b and c; None if PTX has none."""
-    words = tuple(row.mnemonic.split("."))
+    if not selectors:
+        return None
     plain = [s.removeprefix("-") for s in selectors]
     if not set(plain) <= set(SELECTORS) or plain[3]:
         return None

@@ -80,7 +80,8 @@ def _fields(words: Words) -> dict[str, Any]:
     return {
         **operands("b32 b32 b32 -> b32", words),
         "compute": partial(_compute, words, ("",) * 3),
-        "variants": "pairs",
+        "variant": partial(_selected, words),
+        "numbers": False,
     }
 
 
@@ -91,15 +92,16 @@ def _masks(letter: str, number: int) -> set[str]:
 
 
 @cache
-def pairs_selected(row: Operation, selectors: Selectors) -> Operation | None:
+def _selected(words: Words, row: Operation, selectors: Selectors) -> Operation | None:
     """Return the row with selectors: a mask for the destination, elements for a and b; None if PTX has none."""
-    number = int(row.mnemonic.split(".")[0][-1])
+    if not selectors:
+        return None
+    number = int(words[0][-1])
     letter, digits = ("h", "0123") if number == 2 else ("b", "01234567")
     mask, *sources, third = selectors
     picked = all(not s or (s[0] == letter and len(s) == number + 1 and set(s[1:]) <= set(digits)) for s in sources)
     if not picked or third or mask not in _masks(letter, number):
         return None
-    words = tuple(row.mnemonic.split("."))
     return replace(row, compute=partial(_compute, words, selectors[:3]), native=None, selectors=selectors)
 
 

@@ -63,10 +63,10 @@ def bind(names: Resolver, statement: Statement, row: PtxInstruction) -> BoundSta
 
 def _variant(names: Resolver, statement: Statement, row: PtxInstruction) -> tuple[Statement, PtxInstruction]:
     """Return a statement without selectors and signs, and the row that has them (rule 3)."""
-    if not isinstance(row, Operation) or not row.variants:
+    if not isinstance(row, Operation) or row.variant is None:
         return statement, row
     try:
-        if row.variants == "complement":
+        if "pred" in row.outputs:
             return statement, with_complement(str(row)) if statement.paired and len(row.outputs) == 1 else row
         operands: list[Operand] = []
         selectors: list[str] = []
