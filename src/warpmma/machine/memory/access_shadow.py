@@ -16,7 +16,9 @@ The rules:
 5. If several lanes write a byte at once, the data of one stay (`memory_engine.store`). Lanes of a warp that store
    different values are the hazard "lane order"; warps that leave different values race. Copies to one place always
    race.
-6. An atomic reads and writes as one strong access (`happens_before`); lanes that meet take turns (`atomic_order`).
+6. Where poison is followed (rule 5 of `hazards`), a load reports nothing: bytes that are unwritten, pending, or written
+   by an unordered thread are poison. Poison is stored and loaded with its bytes. An atomic reports them at once.
+7. An atomic reads and writes as one strong access (`happens_before`); lanes that meet take turns (`atomic_order`).
 """
 
 from __future__ import annotations
@@ -26,14 +28,15 @@ from typing import Any
 
 import numpy as np
 
-from ..._arrays import Array
-from ..base import GrainRuns, Site, all_set, get, store_order
+from ..._arrays import Array, all_ones
+from ..base import GrainRuns, Poison, PoisonBytes, Site, all_set, get, store_order
 from ..order import WARP_BIT, SyncCells, ThreadScope, block_of, outside_scopes, thread_of
 from ..report import Reporter
 from .accesses import Taken, Touch
 from .shadow_memory import Grains, Shadow, WrittenGrains, poison_of
 
 _LANE_ORDER = "another lane of the warp stores something else there in this very access: PTX leaves open which stays"
+UNWRITTEN = "unwritten memory is read"
 _FENCES = {
     ThreadScope.GPU: ("__threadfence()", "fence.acq_rel.gpu"),
     ThreadScope.CTA: ("__threadfence_block()", "fence.acq_rel.cta"),
@@ -68,6 +71,7 @@ class AccessShadow(Shadow):
         self._data, self._phase = data, phase
         self.grains = Grains(data.size, written=written, scope=scope, phase=phase)
         self._sources: list[Touch] = []  # of pending copies
+        self._held: PoisonBytes | None = None  # made when poison is stored
         self._sync_cells = SyncCells(scope)
         self._reporter, self._cause, self._element = reporter, cause, element
 
@@ -76,16 +80,65 @@ class AccessShadow(Shadow):
         """See `Shadow`."""
         return self.grains.known
 
-    def loads(self, touch: Touch, element: int, *, travels: bool) -> Array | None:
+    def loads(self, touch: Touch, element: int, *, travels: bool) -> Poison | None:
         """See `Shadow`; where poison travels it is not reported (rule 4)."""
         grains = self.grains.at(touch.offset, touch.size)
-        self._check_pending(touch, grains)
-        poison = self._poison(touch, grains, element, travels=travels)
-        self._check_writer(touch, grains, None)
+        if self._reporter.follows:
+            poison = self._followed(touch, grains)
+        else:
+            self._check_pending(touch, grains)
+            poison = self._unwritten(touch, grains, element, travels=travels)
+            self._check_writer(touch, grains, None)
         self._note_read(touch, grains)
         if touch.order != "weak":
             self._act(touch, reads=True, writes=None)
         return poison
+
+    # Rule 6
+
+    def _followed(self, touch: Touch, grains: GrainRuns) -> Poison | None:
+        """Return the poison of a load."""
+        found: list[Poison] = []
+
+        def add(kind: str, bad: Array, detail: str, other: Site | None = None) -> None:
+            """Add poison of grains `[n, m]`."""
+            if bad.any():
+                bits = np.repeat(all_ones(bad, np.uint8), self.grains.grain, axis=1)
+                lanes = int(bad.any(axis=1).sum())
+                found.append(Poison(bits, self._reporter.origin(kind, touch.site, lanes, detail, other)))
+
+        if (held := self._held) is not None and (kept := held.at(touch.offset, touch.size, self._phase)) is not None:
+            found.append(Poison(kept[0], self._reporter.numbered(kept[1])))
+        if (words := self.grains.pending_at(grains)) is not None:
+            says, other = self._pending_says(touch, words)
+            add("pending", words != 0, f"{self._named(touch, words != 0)} is read: {says}", other)
+        if self.grains.written is not None and not all_set(self.grains.written, grains):
+            bad = ~self.grains.written[grains.all]
+            says = f", {self._named(touch, bad)}: {self._cause}" if self._cause else ""
+            add("unwritten", bad, f"{UNWRITTEN}{says}")
+        if (racing := self._racing_writer(touch, grains)) is not None:
+            bad, words = racing
+            says, other = self._race_says(touch, bad, words, "wrote")
+            add("race", bad, f"{self._named(touch, bad)} is read: {says}", other)
+        if not found:
+            return None
+        return Poison(np.bitwise_or.reduce([x.bits for x in found]), found[0].origin)
+
+    def _named(self, touch: Touch, bad: Array) -> str:
+        """Name the first address of lanes `[n, m]` that meet something, and its element."""
+        lane = int(np.argwhere(bad)[0, 0])
+        address = int(np.broadcast_to(touch.address, touch.lanes.shape)[touch.lanes][lane])
+        return self._element(address, touch.size) or f"address {address:#x}"
+
+    def keeps(self, touch: Touch, poison: Poison | None, *, stores: bool = True) -> None:
+        """See `Shadow`."""
+        if self._held is None and poison is None:
+            return
+        if self._held is None:
+            self._held = PoisonBytes(len(self._data))
+        bits = np.zeros((len(touch.offset), touch.size), np.uint8) if poison is None else poison.bits
+        origin = 0 if poison is None or poison.origin is None else poison.origin.number
+        self._held.write(touch.offset, bits, origin, touch.lanes if stores else None, self._phase)
 
     def stores(self, touch: Touch, data: Array) -> Array | None:
         """See `Shadow`."""
@@ -121,14 +174,14 @@ class AccessShadow(Shadow):
         in_warp = last(warp * (1 + int(touch.offset.max())) + touch.offset)
         return data[in_warp], last(touch.offset) != np.arange(len(order))
 
-    # Rule 6
+    # Rule 7
 
     def updates(self, touch: Touch, element: int) -> tuple[Array | None, Array | None]:
         """See `Shadow`."""
         grains = self.grains.at(touch.offset, touch.size)
         self._check_pending(touch, grains)
         self._check_sources(touch, grains)
-        poison = self._poison(touch, grains, element)
+        self._decide_held(touch)
         self._check_writer(touch, grains, None)
         self._check_readers(touch, grains)
         contested = self._contested(touch, grains, touch.size // element)
@@ -136,8 +189,21 @@ class AccessShadow(Shadow):
         apart = None if last is None else outside_scopes(last, touch.who.words[:, None])
         if last is not None and apart is not None and apart.any():
             self._report_at_once(touch, np.where(apart, last, np.uint64(0)), "changes it")
+        unwritten = self._unwritten_elements(touch, grains, element)
+        if unwritten is not None:
+            poison, bad = unwritten
+            self._report("unwritten", touch, bad[:, None], self._cause)
         self.grains.note_written(grains)
-        return poison, contested
+        return None if unwritten is None else poison, contested
+
+    def _decide_held(self, touch: Touch) -> None:
+        """Report poison that an atomic combines with its operand."""
+        if (held := self._held) is None or (kept := held.at(touch.offset, touch.size, self._phase)) is None:
+            return
+        bits, origin = kept
+        lanes = np.zeros(touch.lanes.shape, bool)
+        lanes[touch.lanes] = bits.any(axis=1)
+        self._reporter.decides(self._reporter.numbered(origin), touch.site, lanes)
 
     def updated(self, touch: Touch, element: int, taken: Taken) -> None:
         """See `Shadow`."""
@@ -217,16 +283,21 @@ class AccessShadow(Shadow):
         clocks = touch.clocks
         self.grains.note_read(grains, touch.who.words, touch.time, clocks.floor, exact=clocks.partial)
 
-    def _check_writer(self, touch: Touch, grains: GrainRuns, data: Array | None) -> None:
+    def _racing_writer(self, touch: Touch, grains: GrainRuns) -> tuple[Array, Array] | None:
+        """Return the grains that an unordered thread wrote last, `[n, m]`, and the words of the writers; or None."""
         writer = self.grains.writer
         if writer is None or self._all_before(touch, self.grains.last_write):
-            return
+            return None
         if touch.clocks.surely_ordered(writer, grains, touch.who):
-            return
+            return None
         words = writer[grains.all]
         bad = touch.clocks.unordered(words, touch.who)
-        if bad is None:
+        return None if bad is None else (bad, words)
+
+    def _check_writer(self, touch: Touch, grains: GrainRuns, data: Array | None) -> None:
+        if (racing := self._racing_writer(touch, grains)) is None:
             return
+        bad, words = racing
         if data is not None:
             same = bad & self._by_grain(self._bytes(touch) == data, grains)
             bad &= ~same
@@ -262,10 +333,15 @@ class AccessShadow(Shadow):
 
     def _report_race(self, touch: Touch, bad: Array, words: Array, did: str) -> None:
         if bad.any():
-            lane, place = np.argwhere(bad)[0]
-            who, between = self._other(touch, words[lane, place], touch.who.words[lane])
-            other = touch.clocks.site(words[lane, place])
-            self._report("race", touch, bad, f"{who} {did} it {_at(other)}, and {between}", other)
+            says, other = self._race_says(touch, bad, words, did)
+            self._report("race", touch, bad, says, other)
+
+    def _race_says(self, touch: Touch, bad: Array, words: Array, did: str) -> tuple[str, Site | None]:
+        """Describe the first race of grains `[n, m]` with accesses, and return the line of that access."""
+        lane, place = np.argwhere(bad)[0]
+        who, between = self._other(touch, words[lane, place], touch.who.words[lane])
+        other = touch.clocks.site(words[lane, place])
+        return f"{who} {did} it {_at(other)}, and {between}", other
 
     def _report_at_once(self, touch: Touch, words: Array, does: str) -> None:
         if not words.any():
@@ -304,11 +380,15 @@ class AccessShadow(Shadow):
     def _check_pending(self, touch: Touch, grains: GrainRuns) -> None:
         words = self.grains.pending_at(grains)
         if words is not None:
-            lane, place = np.argwhere(words)[0]
-            word = words[lane, place]
-            other, (warp, _) = touch.clocks.site(word), thread_of(word)
-            says = f"the cp.async of warp {warp} {_at(other)} may still write it, and was not waited for"
+            says, other = self._pending_says(touch, words)
             self._report("pending", touch, words != 0, says, other)
+
+    def _pending_says(self, touch: Touch, words: Array) -> tuple[str, Site | None]:
+        """Describe the first pending copy of `[n, m]`, and return its line."""
+        lane, place = np.argwhere(words)[0]
+        word = words[lane, place]
+        other, (warp, _) = touch.clocks.site(word), thread_of(word)
+        return f"the cp.async of warp {warp} {_at(other)} may still write it, and was not waited for", other
 
     def _check_sources(self, touch: Touch, grains: GrainRuns) -> None:
         for source in self._sources:
@@ -320,16 +400,24 @@ class AccessShadow(Shadow):
                 says = f"the cp.async {_at(source.site)} may still read it, and was not waited for"
                 self._report("pending", touch, bad, says, source.site)
 
-    def _poison(self, touch: Touch, grains: GrainRuns, element: int, *, travels: bool = False) -> Array | None:
+    def _unwritten(self, touch: Touch, grains: GrainRuns, element: int, *, travels: bool) -> Poison | None:
+        """Return unwritten elements as poison; report it, unless it travels (rule 4)."""
+        if (unwritten := self._unwritten_elements(touch, grains, element)) is None:
+            return None
+        poison, bad = unwritten
+        bits = np.repeat(all_ones(poison, np.uint8), element, axis=1)
+        if travels:
+            lanes = int(poison.any(axis=1).sum())
+            return Poison(bits, self._reporter.origin("unwritten", touch.site, lanes, UNWRITTEN))
+        self._report("unwritten", touch, bad[:, None], self._cause)
+        return Poison(bits, None)
+
+    def _unwritten_elements(self, touch: Touch, grains: GrainRuns, element: int) -> tuple[Array, Array] | None:
+        """Return what `poison_of` does of an access; None if all of it is written."""
         if self.grains.written is None or all_set(self.grains.written, grains):
             return None
         written = self.grains.written[grains.all]
-        if written.all():
-            return None
-        poison, bad = poison_of(np.repeat(written, self.grains.grain, axis=1), element)
-        if not travels:
-            self._report("unwritten", touch, bad[:, None], self._cause)
-        return poison
+        return None if written.all() else poison_of(np.repeat(written, self.grains.grain, axis=1), element)
 
     def _bytes(self, touch: Touch) -> Array:
         """Return the bytes that are touched, `[n, size]`."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ..._arrays import Array
-from ..base import Site, get, put, store
+from ..base import Poison, Site, get, put, store
 from ..order import ThreadScope
 from ..report import Reporter
 from .access_shadow import AccessShadow
@@ -42,19 +42,20 @@ class Allocation:
                 reporter, data, written=written, scope=scope, cause=cause, phase=phase, element=element
             )
 
-    def load(self, touch: Touch, element: int, *, travels: bool = False) -> tuple[Array, Array | None]:
-        """Return bytes `[n, size]`, and which elements are poison, `[n, elements]`, or None if none are.
+    def load(self, touch: Touch, element: int, *, travels: bool = False) -> tuple[Array, Poison | None]:
+        """Return bytes `[n, size]`, and which of their bits are poison, or None if none are.
 
-        Poison is reported, unless it travels.
+        Poison is reported, unless it travels or is followed.
         """
         poison = self.shadow.loads(touch, element, travels=travels)
         return get(self.data, touch.offset, touch.size, self.phase), poison
 
-    def store(self, touch: Touch, data: Array) -> None:
-        """Write bytes `[n, size]`."""
+    def store(self, touch: Touch, data: Array, poison: Poison | None = None) -> None:
+        """Write bytes `[n, size]`, and their poison."""
         last = self.shadow.stores(touch, data)
         store(self.data, touch.offset, data, touch.lanes, self.phase)
         self.shadow.stored(touch, data, last)
+        self.shadow.keeps(touch, poison)
 
     def update(self, touch: Touch, element: int, turns: Callable[[Turns], Taken]) -> tuple[Array, Array | None]:
         """Let lanes change elements in turns; return what each found, and which elements of that are poison."""
@@ -69,7 +70,8 @@ class Allocation:
         self.shadow.updated(touch, element, taken)
         return taken.found.reshape(len(touch.offset), touch.size), poison
 
-    def complete(self, touch: Touch, data: Array) -> None:
+    def complete(self, touch: Touch, data: Array, poison: Poison | None = None) -> None:
         """Write what an asynchronous operation has brought, bytes `[n, size]`, to what it has reserved."""
         self.shadow.completes(touch)
         put(self.data, touch.offset, data, self.phase)
+        self.shadow.keeps(touch, poison, stores=False)

@@ -39,8 +39,8 @@ class LaunchOptions(Shown):
 
     Attributes
     ----------
-    hazards : "error", "warn", "off" or mapping of str to "error" or "warn"
-        What to do about hazards, or about kinds of them.
+    hazards : "error", "strict", "warn", "off" or mapping of str to "error", "warn" or "count"
+        What to do about hazards, or about kinds of them; "strict" is "error" without rule 5 of `hazards`.
     engine : str
         Of `mma`.
     threads : int or None
@@ -193,7 +193,7 @@ def run_launch(work: Work, device: Device, grid: Grid, options: LaunchOptions | 
     __tracebackhide__ = True
     options = _DEFAULT if options is None else options
     tell = Progressing(options.progress, "blocks")
-    reporter, costs, history = Reporter(options.hazards), Costs(), History()
+    reporter, costs, history = Reporter(options.hazards, program=work.poison_travels), Costs(), History()
     reporter.extends(grid.blocks, work.index_name)
     memory = GlobalMemory(reporter, device.space)
     watching = None if options.watch is None else Watching(options.watch)
@@ -202,7 +202,7 @@ def run_launch(work: Work, device: Device, grid: Grid, options: LaunchOptions | 
 
     def report() -> Launch:
         return Launch(
-            hazards=reporter.found, costs=costs, counts=MappingProxyType(dict(reporter.counts)),
+            hazards=reporter.found, harmless=MappingProxyType(reporter.harmless), costs=costs, counts=MappingProxyType(dict(reporter.counts)),
             order=MappingProxyType(dict(reporter.lines["order"])), joined=MappingProxyType(dict(reporter.joined)),
             unpredicted=reporter.comparisons.differing, watched=() if watching is None else tuple(watching.kept),
             **work.findings(memory),

@@ -36,11 +36,11 @@ from typing import Any, cast
 
 import numpy as np
 
-from ..._arrays import Array
+from ..._arrays import Array, all_ones
 from ..._rounding import Float64, Rounding
 from ...arithmetic import ElementForm, fma64, run_elements
 from ...formats import FORMATS, FloatFormat, IntegerFormat
-from ..carriage import Masks, everything, moved
+from ..carriage import Masks, moved
 from ..elements import TYPES, RegisterOf, clamped, flushed, is_nan, magnitude, quieted, rectified, signs
 from ..forms import Form
 from ..measurements import derived, measured
@@ -215,7 +215,7 @@ def _carried(
     shape = next(mask.shape for mask in masks if mask is not None)
     words = [np.zeros(shape, DTYPES[source.register]) if mask is None else mask for mask in reversed(masks)]
     elements = [code != 0 for word in words for code in source.split(word)]
-    codes = [everything(some, out.fmt.code_dtype) & out.fmt.code_dtype.type(out.fmt.mask) for some in elements]
+    codes = [all_ones(some, out.fmt.code_dtype) & out.fmt.code_dtype.type(out.fmt.mask) for some in elements]
     return [out.join(codes)]
 
 
