@@ -30,7 +30,7 @@ import numpy as np
 
 from ..._arrays import Array, all_ones
 from ..base import GrainRuns, Poison, PoisonBytes, Site, all_set, get, store_order
-from ..order import WARP_BIT, SyncCells, ThreadScope, block_of, outside_scopes, thread_of
+from ..order import WARP_BIT, Key, SyncCells, ThreadScope, block_of, outside_scopes, thread_of
 from ..report import Reporter
 from .accesses import Taken, Touch
 from .shadow_memory import Grains, Shadow, WrittenGrains, poison_of
@@ -62,12 +62,15 @@ class AccessShadow(Shadow):
         Offset of the first byte from a multiple of 32.
     element : callable
         Names the element at an address, of an access of a number of bytes.
+    key : (str, int)
+        Which piece of memory it is, in every run of a launch.
     """
 
     def __init__(
         self, reporter: Reporter, data: Array, *, written: bool | WrittenGrains, scope: ThreadScope, cause: str,
-        phase: int, element: Callable[[int, int], str],
+        phase: int, element: Callable[[int, int], str], key: Key,
     ) -> None:  # fmt: skip
+        self._key = key
         self._data, self._phase = data, phase
         self.grains = Grains(data.size, written=written, scope=scope, phase=phase)
         self._sources: list[Touch] = []  # of pending copies
@@ -120,6 +123,13 @@ class AccessShadow(Shadow):
             bad, words = racing
             says, other = self._race_says(touch, bad, words, "wrote")
             add("race", bad, f"{self._named(touch, bad)} is read: {says}", other)
+        if (known := self._reporter.known) is not None:
+            for bad, word, site in known.reads(self._key, touch.offset, touch.size, touch.who, touch.clocks.blocks):
+                lane = int(np.argwhere(bad)[0, 0])
+                who, between = self._other(touch, word, touch.who.words[lane])
+                says = f"{self._named(touch, bad)} is read: {who} writes it later {_at(site)}, and {between}"
+                origin = self._reporter.origin("race", touch.site, int(bad.any(axis=1).sum()), says, site)
+                found.append(Poison(all_ones(bad, np.uint8), origin))
         if not found:
             return None
         return Poison(np.bitwise_or.reduce([x.bits for x in found]), found[0].origin)
@@ -183,7 +193,7 @@ class AccessShadow(Shadow):
         self._check_sources(touch, grains)
         self._decide_held(touch)
         self._check_writer(touch, grains, None)
-        self._check_readers(touch, grains)
+        self._check_readers(touch, grains, None)
         contested = self._contested(touch, grains, touch.size // element)
         last = self.grains.note_write(grains, touch.who.words, touch.time)
         apart = None if last is None else outside_scopes(last, touch.who.words[:, None])
@@ -275,7 +285,7 @@ class AccessShadow(Shadow):
         self._check_pending(touch, grains)
         self._check_sources(touch, grains)
         self._check_writer(touch, grains, data)
-        self._check_readers(touch, grains)
+        self._check_readers(touch, grains, data)
         last = self.grains.note_write(grains, touch.who.words, touch.time)
         return grains, None if last is None else np.where(last == touch.who.words[:, None], np.uint64(0), last)
 
@@ -304,7 +314,7 @@ class AccessShadow(Shadow):
             self._report_same(touch, same & ~np.any(bad, axis=1, keepdims=True), words)
         self._report_race(touch, bad, words, "wrote")
 
-    def _check_readers(self, touch: Touch, grains: GrainRuns) -> None:
+    def _check_readers(self, touch: Touch, grains: GrainRuns, data: Array | None) -> None:
         if self._all_before(touch, self.grains.last_read):
             return
         bad = words = None
@@ -318,14 +328,25 @@ class AccessShadow(Shadow):
                 words = held if words is None or bad is None else np.where(bad, words, held)
                 bad = found if bad is None else bad | found
         if bad is not None and words is not None:
-            self._report_race(touch, bad, words, "read")
+            self._late(touch, bad, words, data)
         lane, place, readers = self.grains.meetings(grains)
         found = clocks.unordered(readers[:, None], touch.who.some(lane)) if len(lane) else None
         if found is not None:
             bad, words = np.zeros(grains.shape, bool), np.zeros(grains.shape, np.uint64)
             hit = found[:, 0]
             bad[lane[hit], place[hit]], words[lane[hit], place[hit]] = True, readers[hit]
+            self._late(touch, bad, words, data)
+
+    def _late(self, touch: Touch, bad: Array, words: Array, data: Array | None) -> None:
+        """Report a write of what others have read, or note the bytes that it changes (`late_writes`)."""
+        if (late := self._reporter.late) is None:
             self._report_race(touch, bad, words, "read")
+            return
+        changed = np.repeat(bad, self.grains.grain, axis=1)
+        if data is not None:
+            changed &= self._bytes(touch) != data
+        if changed.any():
+            late.note(self._key, touch.site, touch.clocks, touch.who, touch.offset, changed)
 
     def _all_before(self, touch: Touch, last: int) -> bool:
         """Whether the last access happens before all that may follow."""

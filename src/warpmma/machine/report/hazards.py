@@ -34,6 +34,7 @@ from ..._arrays import Array
 from ..._records import Shown
 from ...errors import OperandError, WarpmmaError, shown
 from ..base import Origin, Site
+from ..order import LateWrites
 from .unpredicted import Comparisons
 
 Policy = Literal["error", "strict", "warn", "count", "off"]
@@ -164,6 +165,12 @@ class Reporter:
         Of results with other results that a GPU may give.
     poisoned : dict of Origin to int
         How many lanes read poison, by its origin.
+    told : set of (str, Site)
+        The kinds and lines that were warned of, in an earlier run of the launch too.
+    late : LateWrites or None
+        Where late writes are noted, which are not reported then; None where a launch cannot be undone.
+    known : LateWrites or None
+        Those of the run before.
     """
 
     def __init__(self, policy: Policy | Mapping[str, Policy] = "error", *, program: bool = False) -> None:
@@ -181,11 +188,14 @@ class Reporter:
                 )
         self._policy = {**_COUNTS, **chosen}
         self._found: dict[tuple[str, Site], Hazard] = {}
+        self.told: set[tuple[str, Site]] = set()
         self.counts: dict[str, int] = defaultdict(int)
         self.lines: dict[str, dict[Site, int]] = defaultdict(lambda: defaultdict(int))
         self.joined: dict[tuple[Site, Site], int] = defaultdict(int)
         self.first_block = 0
         self.poisoned: dict[Origin, int] = {}
+        self.late: LateWrites | None = None
+        self.known: LateWrites | None = None
         self._origins: list[Origin] = []
         self._known: dict[tuple[str, Site, Site | None], Origin] = {}
         self._decided: set[Origin] = set()
@@ -312,6 +322,9 @@ class Reporter:
             raise HazardError(hazard)
         if (kind, site) not in self._found:
             self._found[kind, site] = hazard
+            if (kind, site) in self.told:
+                return
+            self.told.add((kind, site))
             # As if the kernel's line had warned.
             warnings.warn_explicit(str(hazard), HazardWarning, site.file, site.line)
 
