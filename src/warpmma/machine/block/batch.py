@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,14 @@ from ..report import Costs, Reporter, Watching
 from ..sync import AsyncOperations, Barriers, ClusterBarrier, MbarrierPhases
 
 Results = tuple[WarpRegister, ...]
+
+
+class Carried(NamedTuple):
+    """The poison of registers that an instruction reads."""
+
+    masks: list[Array]  # the poison bits of each
+    site: Site  # the line that made the poison of one
+    origin: Origin | None  # None if lanes have not written it
 
 
 class Batch:
@@ -183,25 +191,28 @@ class Batch:
             if bad.any():
                 self.reporter.decides(poison.origin, site, bad)
 
-    def carried(self, registers: Sequence[WarpRegister], site: Site, lanes: Array) -> tuple[list[Array], Origin] | None:
-        """Return the poison bits of registers in some lanes, and one origin; None if there are none.
-
-        Lanes that have never written a register read it at the site.
-        """
+    def carried(self, registers: Sequence[WarpRegister], site: Site, lanes: Array) -> Carried | None:
+        """Return the poison of registers in some lanes, which a line reads; None if there is none."""
         bad = [x.shadow is not None and not x.shadow.clean(lanes) for x in registers]
         if not any(bad):
             return None
         shadows = [x.shadow for x, some in zip(registers, bad, strict=True) if some and x.shadow is not None]
-        origin = next((x.origin for x in shadows if x.origin is not None), None)
-        if origin is None:
-            first = next(x for x, some in zip(registers, bad, strict=True) if some)
-            number = int(shadows[0].poison(lanes).sum())
-            origin = self.reporter.origin("poison", site, number, _origin(first, travels=True), shadows[0].site)
         masks = []
         for x in registers:
             mask = np.zeros(self.shape, x.bits.dtype) if x.shadow is None else x.shadow.mask(x.bits.dtype)
             masks.append(np.where(lanes, mask, x.bits.dtype.type(0)))
-        return masks, origin
+        origin = next((x.origin for x in shadows if x.origin is not None), None)
+        made = next((x.site for x in shadows if x.site is not None), site)
+        return Carried(masks, made, origin)
+
+    def held(self, bits: Array, found: Carried) -> Poison:
+        """Return poison of registers as that of bytes, `[block, warp, lane, byte]`, which memory can hold."""
+        origin = found.origin
+        if origin is None:
+            register = WarpRegister(bits, RegisterShadow(bits, found.site))
+            says = _origin(register, travels=True)
+            origin = self.reporter.origin("poison", found.site, bits.any(axis=-1), says)
+        return Poison(bits, origin)
 
     def made(
         self, bits: Array, lanes: Array, site: Site, poison: Array | None = None, origin: Origin | None = None

@@ -33,10 +33,15 @@ def compute(batch: Batch, site: Site, row: Operation, operands: Sequence[Any], l
     if batch.reporter.follows:
         return _followed(batch, site, row, operands, registers, lanes)
     poison = _poison(batch, site, row, operands, bits, lanes)
-    made = site if poison is None or row.passes is not None else _made_at(registers, site)
+    made, origin = site, None
+    if poison is not None:
+        shadows = [x.shadow for x in registers if x.shadow is not None]
+        origin = next((x.origin for x in shadows if x.origin is not None), None)
+        if row.passes is None:
+            made = next((x.site for x in shadows if x.site is not None), site)
     results = _together(batch, site, row, bits, lanes) if row.lanes else batch.function(row)(*bits)
     return tuple(
-        batch.made(np.asarray(x, DTYPES[kind]), lanes, made, None if i and row.passes else poison)
+        batch.made(np.asarray(x, DTYPES[kind]), lanes, made, None if i and row.passes else poison, origin)
         for i, (x, kind) in enumerate(zip(results, row.outputs, strict=True))
     )
 
@@ -54,7 +59,7 @@ def _followed(
     poison: list[Array | None] = [None] * len(row.outputs)
     made = site
     if found is not None:
-        given = iter(found[0])
+        given = iter(found.masks)
         masks = [_some(next(given)) if isinstance(x, WarpRegister) else None for x in operands]
         dtypes = [DTYPES[kind] for kind in row.outputs]
         if not any(mask is not None for mask in masks):
@@ -66,9 +71,9 @@ def _followed(
             poison = list(_of_groups(masks[0], bits[-1], batch.shape, dtypes))
         else:
             poison = list(row.carriage(row.compute, bits, masks, dtypes))
-            made = _made_at(registers, site)
+            made = found.site
     return tuple(
-        batch.made(np.asarray(x, DTYPES[kind]), lanes, made, mask, None if found is None else found[1])
+        batch.made(np.asarray(x, DTYPES[kind]), lanes, made, mask, None if found is None else found.origin)
         for x, kind, mask in zip(results, row.outputs, poison, strict=True)
     )
 
@@ -97,7 +102,7 @@ def _poison(
         found = batch.carried(registers, site, lanes)
         if found is None:
             return None
-        masks = iter(found[0])
+        masks = iter(found.masks)
         every = [_some(next(masks)) if isinstance(x, WarpRegister) else None for x in operands]
         results = row.carriage(row.compute, bits, every, [DTYPES[kind] for kind in row.outputs])
         return np.asarray(np.logical_or.reduce([x != 0 for x in results]))
@@ -113,11 +118,6 @@ def _poison(
         needed = [lanes & some for some in row.needed(*bits)]
     batch.read(site, registers, needed)
     return None
-
-
-def _made_at(registers: list[WarpRegister], site: Site) -> Site:
-    """Rule 4."""
-    return next((x.site for x in registers if x.defined is not None and x.site is not None), site)
 
 
 def _together(batch: Batch, site: Site, row: Operation, bits: list[Any], lanes: Array) -> tuple[Array, ...]:

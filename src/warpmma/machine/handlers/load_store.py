@@ -10,8 +10,8 @@ import numpy as np
 from ..._arrays import Array
 from ...operations import DTYPES, WINDOWS, Access, MatrixMove
 from ...registers import LANES
-from ..base import Origin, Poison, Site, WarpRegister, joined, split
-from ..block import Batch, Results, load, store
+from ..base import Site, WarpRegister, joined, split
+from ..block import Batch, Carried, Results, load, store
 
 
 def access(batch: Batch, site: Site, row: Access, operands: Sequence[Any], lanes: Array) -> Results:
@@ -51,15 +51,15 @@ def _load(batch: Batch, site: Site, row: Access, where: Any, lanes: Array) -> Re
 def _store(batch: Batch, site: Site, row: Access, where: Any, values: Sequence[Any], lanes: Array) -> None:
     at = address(batch, site, where, lanes)
     dtype = np.dtype(f"u{min(row.bits, 64) // 8}")
-    words, poison = stored(batch, site, values, lanes)
+    words, found = stored(batch, site, values, lanes)
     data = joined([x.astype(dtype, copy=False) for x in words])
-    bits = None if poison is None else Poison(joined([x.astype(dtype) for x in poison[0]]), poison[1])
-    store(batch, site, row.space, at, data, lanes, order=row.order, scope=row.scope, poison=bits)
+    poison = None if found is None else batch.held(joined([x.astype(dtype) for x in found.masks]), found)
+    store(batch, site, row.space, at, data, lanes, order=row.order, scope=row.scope, poison=poison)
 
 
 def stored(
     batch: Batch, site: Site, values: Sequence[WarpRegister], lanes: Array
-) -> tuple[list[Array], tuple[list[Array], Origin] | None]:
+) -> tuple[list[Array], Carried | None]:
     """Return the bits of registers that memory takes, and their poison, which is reported if it is not followed."""
     if batch.reporter.follows:
         return [x.bits for x in values], batch.carried(values, site, lanes)
@@ -88,7 +88,7 @@ def move(batch: Batch, site: Site, row: MatrixMove, operands: Sequence[Any], lan
     data = _collected(row, batch.read_fragment(site, values, lanes), lanes)
     poison = None
     if batch.reporter.follows and (found := batch.carried(values, site, lanes)) is not None:
-        poison = Poison(_collected(row, np.stack(found[0], axis=-2), lanes), found[1])
+        poison = batch.held(_collected(row, np.stack(found.masks, axis=-2), lanes), found)
     batch.costs.shared(site, at, row.row_bytes, lanes_of_rows)
     batch.shared.store(site, at, data, lanes_of_rows, poison=poison)
     return ()

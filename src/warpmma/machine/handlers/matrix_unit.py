@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,9 +33,9 @@ def multiply(batch: Batch, site: Site, row: Instruction, operands: Sequence[Any]
         call = Execution.of(row, registers, batch.target, selector, undefined, ids, batch.engine)
         return call.run(batch.workers)
 
-    poison = origin = None
+    poison = None
     if found is not None:
-        masks, origin = found
+        masks = found.by_name
         poison = product_poison(row, masks, selector, ids)
         if row.sparse and masks["metadata"].any():  # whatever indices it reads, these rows of D are poison
             clean = legal_rows(row, given["metadata"], masks["metadata"], selector)
@@ -52,19 +52,29 @@ def multiply(batch: Batch, site: Site, row: Instruction, operands: Sequence[Any]
         d[some] = part
     if batch.watching is not None:
         batch.watching.see(site, row, batch.target, batch.blocks, np.asarray(some), {"D": d, **given}, numbers)
-    return batch.fragment(d, lanes, site, poison, origin)
+    if found is None:
+        return batch.fragment(d, lanes, site)
+    return batch.fragment(d, lanes, found.site, poison, found.origin)
 
 
 def _ids(numbers: dict[str, Any], operand: str) -> dict[str, int]:
     return {word: numbers.get(f"{word}_{operand}", 0) for word in ("byte_id", "thread_id")}
 
 
+class _Found(NamedTuple):
+    """The poison of an instruction's fragments and words."""
+
+    by_name: dict[str, Array]
+    site: Site
+    origin: Origin | None
+
+
 def _given(
     batch: Batch, site: Site, row: Instruction, operands: Sequence[Any], lanes: Array
-) -> tuple[dict[str, Array], dict[str, Any], tuple[dict[str, Array], Origin] | None]:
+) -> tuple[dict[str, Array], dict[str, Any], _Found | None]:
     """Return the inputs by name: fragments and words in registers, and values that are the same for all warps.
 
-    Also return the poison bits of fragments and words, and their origin, if it is followed and there is any.
+    Also return the poison of fragments and words, if it is followed and there is any.
     """
     given: dict[str, Array] = {}
     numbers: dict[str, Any] = {}
@@ -85,10 +95,10 @@ def _given(
     found = batch.carried([x for registers in read_from.values() for x in registers], site, lanes)
     if found is None:
         return given, numbers, None
-    masks = iter(found[0])
+    masks = iter(found.masks)
     by_name = {name: np.stack([next(masks) for _ in of], axis=-2) for name, of in read_from.items()}
     by_name = {name: x if name in given and given[name].ndim == x.ndim else x[..., 0, :] for name, x in by_name.items()}
-    return given, numbers, (by_name, found[1])
+    return given, numbers, _Found(by_name, found.site, found.origin)
 
 
 def _same(batch: Batch, site: Site, row: Instruction, x: Any, lanes: Array) -> Any:

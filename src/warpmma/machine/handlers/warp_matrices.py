@@ -25,7 +25,7 @@ from ...isa import Instruction
 from ...layouts import Layout, Operand
 from ...operations import WINDOWS, Operation, WmmaMove, WmmaMultiply, row
 from ...registers import LANES, Packing
-from ..base import Poison, Site, WarpRegister
+from ..base import Site, WarpRegister
 from ..block import Batch, Results, load, store
 from .load_store import address, check_whole, read
 from .product_poison import collected, poison_of_product, spread
@@ -97,9 +97,9 @@ def _store(
 ) -> None:  # fmt: skip
     data = _lines(batch, row, batch.read_fragment(site, fragment, lanes), pieces[0][1])
     held = batch.carried(fragment, site, lanes) if batch.reporter.follows else None
-    bits = None if held is None else _lines(batch, row, np.stack(held[0], axis=-2), pieces[0][1])
+    bits = None if held is None else _lines(batch, row, np.stack(held.masks, axis=-2), pieces[0][1])
     for i, (at, size, some) in enumerate(pieces):
-        poison = None if bits is None or held is None else Poison(_piece(bits, i, lanes, size), held[1])
+        poison = None if bits is None or held is None else batch.held(_piece(bits, i, lanes, size), held)
         store(batch, site, row.space or "generic", at, _piece(data, i, lanes, size), some, poison=poison)
 
 
@@ -174,13 +174,13 @@ def multiply_matrices(batch: Batch, site: Site, row: WmmaMultiply, operands: Seq
     held = batch.carried(read_from, site, lanes) if batch.reporter.follows else None
     if held is None:
         return batch.fragment(packed, lanes, site)
-    masks = iter(held[0])
+    masks = iter(held.masks)
     poison = {
         name: collected(layouts[name], np.stack([next(masks) for _ in spec.names], axis=-2)) != 0
         for name, spec in zip(names, row.sources, strict=False)
     }
     bits = spread(layouts["D"], poison_of_product(poison["A"], poison["B"], poison["C"]))
-    return batch.fragment(packed, lanes, site, bits, held[1])
+    return batch.fragment(packed, lanes, held.site, bits, held.origin)
 
 
 def _apart(layout: Layout) -> int:

@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 
 from ..._arrays import Array, all_ones
-from ..base import GrainRuns, Poison, PoisonBytes, Site, all_set, get, store_order
+from ..base import GrainRuns, Origin, Poison, PoisonBytes, Site, all_set, get, store_order
 from ..order import WARP_BIT, Key, SyncCells, ThreadScope, block_of, outside_scopes, thread_of
 from ..report import Reporter
 from .accesses import Taken, Touch
@@ -107,38 +107,43 @@ class AccessShadow(Shadow):
             """Add poison of grains `[n, m]`."""
             if bad.any():
                 bits = np.repeat(all_ones(bad, np.uint8), self.grains.grain, axis=1)
-                lanes = int(bad.any(axis=1).sum())
-                found.append(Poison(bits, self._reporter.origin(kind, touch.site, lanes, detail, other)))
+                found.append(Poison(bits, self._origin(kind, touch, bits, detail, other)))
 
         if (held := self._held) is not None and (kept := held.at(touch.offset, touch.size, self._phase)) is not None:
             found.append(Poison(kept[0], self._reporter.numbered(kept[1])))
         if (words := self.grains.pending_at(grains)) is not None:
             says, other = self._pending_says(touch, words)
-            add("pending", words != 0, f"{self._named(touch, words != 0)} is read: {says}", other)
+            add("pending", words != 0, says, other)
         if self.grains.written is not None and not all_set(self.grains.written, grains):
             bad = ~self.grains.written[grains.all]
-            says = f", {self._named(touch, bad)}: {self._cause}" if self._cause else ""
-            add("unwritten", bad, f"{UNWRITTEN}{says}")
+            add("unwritten", bad, self._cause or UNWRITTEN)
         if (racing := self._racing_writer(touch, grains)) is not None:
             bad, words = racing
             says, other = self._race_says(touch, bad, words, "wrote")
-            add("race", bad, f"{self._named(touch, bad)} is read: {says}", other)
+            add("race", bad, says, other)
         if (known := self._reporter.known) is not None:
             for bad, word, site in known.reads(self._key, touch.offset, touch.size, touch.who, touch.clocks.blocks):
                 lane = int(np.argwhere(bad)[0, 0])
                 who, between = self._other(touch, word, touch.who.words[lane])
-                says = f"{self._named(touch, bad)} is read: {who} writes it later {_at(site)}, and {between}"
-                origin = self._reporter.origin("race", touch.site, int(bad.any(axis=1).sum()), says, site)
-                found.append(Poison(all_ones(bad, np.uint8), origin))
+                says = f"{who} writes it later, {_at(site)}, and {between}"
+                found.append(Poison(all_ones(bad, np.uint8), self._origin("race", touch, bad, says, site)))
         if not found:
             return None
         return Poison(np.bitwise_or.reduce([x.bits for x in found]), found[0].origin)
 
-    def _named(self, touch: Touch, bad: Array) -> str:
-        """Name the first address of lanes `[n, m]` that meet something, and its element."""
-        lane = int(np.argwhere(bad)[0, 0])
-        address = int(np.broadcast_to(touch.address, touch.lanes.shape)[touch.lanes][lane])
-        return self._element(address, touch.size) or f"address {address:#x}"
+    def _origin(self, kind: str, touch: Touch, bad: Array, detail: str, other: Site | None = None) -> Origin:
+        """Return the origin of poison in lanes of `[n, m]`."""
+        where = self._where(touch, bad)
+        return self._reporter.origin(kind, touch.site, where, detail, other, touch.address, self._namer(touch))
+
+    def _where(self, touch: Touch, bad: Array) -> Array:
+        """Return which lanes `[block, warp, lane]` are those of `[n, m]`."""
+        where = np.zeros(touch.lanes.shape, bool)
+        where[touch.lanes] = bad.any(axis=1)
+        return where
+
+    def _namer(self, touch: Touch) -> Callable[[int], str]:
+        return lambda address: self._element(address, touch.size)
 
     def keeps(self, touch: Touch, poison: Poison | None, *, stores: bool = True) -> None:
         """See `Shadow`."""
@@ -211,9 +216,7 @@ class AccessShadow(Shadow):
         if (held := self._held) is None or (kept := held.at(touch.offset, touch.size, self._phase)) is None:
             return
         bits, origin = kept
-        lanes = np.zeros(touch.lanes.shape, bool)
-        lanes[touch.lanes] = bits.any(axis=1)
-        self._reporter.decides(self._reporter.numbered(origin), touch.site, lanes)
+        self._reporter.decides(self._reporter.numbered(origin), touch.site, self._where(touch, bits))
 
     def updated(self, touch: Touch, element: int, taken: Taken) -> None:
         """See `Shadow`."""
@@ -428,8 +431,7 @@ class AccessShadow(Shadow):
         poison, bad = unwritten
         bits = np.repeat(all_ones(poison, np.uint8), element, axis=1)
         if travels:
-            lanes = int(poison.any(axis=1).sum())
-            return Poison(bits, self._reporter.origin("unwritten", touch.site, lanes, UNWRITTEN))
+            return Poison(bits, self._origin("unwritten", touch, poison, UNWRITTEN))
         self._report("unwritten", touch, bad[:, None], self._cause)
         return Poison(bits, None)
 
@@ -451,13 +453,8 @@ class AccessShadow(Shadow):
     def _report(self, kind: str, touch: Touch, bad: Array, detail: str, other: Site | None = None) -> None:
         """Report lanes of `[n, m]`."""
         if bad.any():
-            where = np.zeros(touch.lanes.shape, bool)
-            where[touch.lanes] = bad.any(axis=1)
-
-            def element(address: int) -> str:
-                return self._element(address, touch.size)
-
-            self._reporter.report(kind, touch.site, where, touch.address, detail, other, element)
+            where = self._where(touch, bad)
+            self._reporter.report(kind, touch.site, where, touch.address, detail, other, self._namer(touch))
 
 
 def _at(site: Site | None) -> str:

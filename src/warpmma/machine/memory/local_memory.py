@@ -278,8 +278,8 @@ class LocalMemory(Space):
         poison, bad = poison_of(written, 1 if follows else element)
         bits = np.repeat(all_ones(poison & lanes[..., None], np.uint8), 1 if follows else element, axis=-1)
         if travels or follows:
-            number = int(bits.any(axis=-1).sum())
-            return Poison(bits, self._reporter.origin("unwritten", site, number, UNWRITTEN))
+            where = bits.any(axis=-1)
+            return Poison(bits, self._reporter.origin("unwritten", site, where, UNWRITTEN, address=address))
         self._reporter.report("unwritten", site, lanes & bad, address, "the thread has not written it")
         return Poison(bits, None)
 

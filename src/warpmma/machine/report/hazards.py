@@ -198,6 +198,7 @@ class Reporter:
         self.known: LateWrites | None = None
         self._origins: list[Origin] = []
         self._known: dict[tuple[str, Site, Site | None], Origin] = {}
+        self._reads: dict[Origin, tuple[Array, Array | None, Callable[[int], str] | None]] = {}
         self._decided: set[Origin] = set()
         self._sites: list[tuple[Site, Array]] = []
         self.grid: tuple[int, ...] = ()
@@ -267,14 +268,21 @@ class Reporter:
             block_index=self._index(self.first_block + block), index_name=self.index_name,
         ))  # fmt: skip
 
-    def origin(self, kind: str, site: Site, lanes: int, detail: str, other: Site | None = None) -> Origin:
-        """Return the origin of poison that lanes of a line read, and count them; `detail` is that of the first."""
+    def origin(
+        self, kind: str, site: Site, lanes: Array, detail: str, other: Site | None = None,
+        address: Array | None = None, element: Callable[[int], str] | None = None,
+    ) -> Origin:  # fmt: skip
+        """Return the origin of poison that lanes `[block, warp, lane]` of a line read, and count them.
+
+        The other parameters are those of `report`, of which `detail` is that of the first such read.
+        """
         key = kind, site, other
         if (found := self._known.get(key)) is None:
             found = Origin(min(len(self._origins) + 1, _MOST_ORIGINS), kind, site, detail, other)
             self._origins.append(found)
             self._known[key] = found
-        self.poisoned[found] = self.poisoned.get(found, 0) + lanes
+        self.poisoned[found] = self.poisoned.get(found, 0) + int(np.count_nonzero(lanes))
+        self._reads[found] = lanes, address, element
         return found
 
     def numbered(self, origin: int) -> Origin:
@@ -284,8 +292,15 @@ class Reporter:
     def decides(self, origin: Origin, site: Site, bad: Array) -> None:
         """Report lanes `[block, warp, lane]` where poison decides something at a line."""
         self._decided.add(origin)
+        if origin.kind == "poison":
+            self.report(origin.kind, site, bad, detail=origin.detail, other=origin.site, decided=site)
+            return
+        lanes, address, element = self._reads[origin]
+        first = tuple(np.argwhere(bad)[0])
+        if lanes.shape != bad.shape or not lanes[first]:  # it got the value from another lane
+            address = element = None
         says = f"{origin.detail}, and its value matters at {site.place} ({site.mnemonic})"
-        self.report(origin.kind, origin.site, bad, detail=says, other=origin.other or site, decided=site)
+        self.report(origin.kind, origin.site, bad, address, says, origin.other or site, element, site)
 
     @property
     def harmless(self) -> dict[tuple[str, Site, Site | None], int]:
