@@ -81,7 +81,6 @@ USES = {
     "a branch": ("bra", "setp.eq.u32 %p3, %r6, 7; @%p3 bra END; mov.u32 %r7, 1; END:"),
     "a mask": ("shfl.sync.bfly.b32", "or.b32 %r7, %r6, -2; shfl.sync.bfly.b32 %r8, %r1, 1, 31, %r7;"),
     "a lane": ("shfl.sync.idx.b32", "add.u32 %r7, %r6, 1; shfl.sync.idx.b32 %r8, %r1, %r7, 31, -1;"),
-    "printed": ("st.global.u32", "st.shared.u32 [sums], %r6; ld.shared.u32 %r7, [sums]; st.global.u32 [%rd1], %r7;"),
     "an atomic": ("atom.global.add.u32", "atom.global.add.u32 %r7, [%rd1], %r6;"),
     "a membermask": ("vote.sync.any.pred", "or.b32 %r7, %r6, -2; vote.sync.any.pred %p4, %p3, %r7;"),
 }  # fmt: skip

@@ -5,7 +5,8 @@ The rules:
 1. Two threads race if both access a byte, one of them writes it, and neither access happens before the other
    (`happens_before`). The race is found at the second access; the first is named with its line.
 2. A thread that stores the same value as another thread, unordered, does not race: that is the hazard "same value". The
-   same holds when several lanes do so in one store.
+   same holds when several lanes do so in one store and, where poison is followed, when a thread stores what another has
+   read there.
 3. A `cp.async` may write its bytes, and read its source, from its issue until it has been waited for. Meanwhile, an
    access to the bytes, or a write to the source, is the hazard "pending". Afterwards it is as if the thread had written
    the bytes when it waited: other threads may read them after a barrier that follows.
@@ -101,35 +102,34 @@ class AccessShadow(Shadow):
 
     def _followed(self, touch: Touch, grains: GrainRuns) -> Poison | None:
         """Return the poison of a load."""
+        held = None if self._held is None else self._held.at(touch.offset, touch.size, self._phase)
+        pending = self.grains.pending_at(grains)
+        written, known = self.grains.written, self._reporter.known
+        unwritten = written is not None and not all_set(written, grains)
+        racing = self._racing_writer(touch, grains)
+        if held is None and pending is None and racing is None and known is None and not unwritten:
+            return None
         found: list[Poison] = []
 
         def add(kind: str, bad: Array, detail: str, other: Site | None = None) -> None:
-            """Add poison of grains `[n, m]`."""
+            """Add poison of grains `[n, m]`, or of bytes."""
             if bad.any():
-                bits = np.repeat(all_ones(bad, np.uint8), self.grains.grain, axis=1)
-                found.append(Poison(bits, self._origin(kind, touch, bits, detail, other)))
+                bits = np.repeat(all_ones(bad, np.uint8), touch.size // bad.shape[1], axis=1)
+                found.append(Poison(bits, self._origin(kind, touch, bad, detail, other)))
 
-        if (held := self._held) is not None and (kept := held.at(touch.offset, touch.size, self._phase)) is not None:
-            found.append(Poison(kept[0], self._reporter.numbered(kept[1])))
-        if (words := self.grains.pending_at(grains)) is not None:
-            says, other = self._pending_says(touch, words)
-            add("pending", words != 0, says, other)
-        if self.grains.written is not None and not all_set(self.grains.written, grains):
-            bad = ~self.grains.written[grains.all]
-            add("unwritten", bad, self._cause or UNWRITTEN)
-        if (racing := self._racing_writer(touch, grains)) is not None:
-            bad, words = racing
-            says, other = self._race_says(touch, bad, words, "wrote")
-            add("race", bad, says, other)
-        if (known := self._reporter.known) is not None:
+        if held is not None:
+            found.append(Poison(held[0], self._reporter.numbered(held[1])))
+        if pending is not None:
+            add("pending", pending != 0, *self._pending_says(touch, pending))
+        if unwritten and written is not None:
+            add("unwritten", ~written[grains.all], self._cause or UNWRITTEN)
+        if racing is not None:
+            add("race", racing[0], *self._race_says(touch, *racing, "wrote"))
+        if known is not None:
             for bad, word, site in known.reads(self._key, touch.offset, touch.size, touch.who, touch.clocks.blocks):
-                lane = int(np.argwhere(bad)[0, 0])
-                who, between = self._other(touch, word, touch.who.words[lane])
-                says = f"{who} writes it later, {_at(site)}, and {between}"
-                found.append(Poison(all_ones(bad, np.uint8), self._origin("race", touch, bad, says, site)))
-        if not found:
-            return None
-        return Poison(np.bitwise_or.reduce([x.bits for x in found]), found[0].origin)
+                who, between = self._other(touch, word, touch.who.words[np.argwhere(bad)[0, 0]])
+                add("race", bad, f"{who} writes it later, {_at(site)}, and {between}", site)
+        return Poison(np.bitwise_or.reduce([x.bits for x in found]), found[0].origin) if found else None
 
     def _origin(self, kind: str, touch: Touch, bad: Array, detail: str, other: Site | None = None) -> Origin:
         """Return the origin of poison in lanes of `[n, m]`."""
@@ -143,7 +143,8 @@ class AccessShadow(Shadow):
         return where
 
     def _namer(self, touch: Touch) -> Callable[[int], str]:
-        return lambda address: self._element(address, touch.size)
+        element, size = self._element, touch.size
+        return lambda address: element(address, size)
 
     def keeps(self, touch: Touch, poison: Poison | None, *, stores: bool = True) -> None:
         """See `Shadow`."""
@@ -314,7 +315,7 @@ class AccessShadow(Shadow):
         if data is not None:
             same = bad & self._by_grain(self._bytes(touch) == data, grains)
             bad &= ~same
-            self._report_same(touch, same & ~np.any(bad, axis=1, keepdims=True), words)
+            self._report_same(touch, same & ~np.any(bad, axis=1, keepdims=True), words, "stored")
         self._report_race(touch, bad, words, "wrote")
 
     def _check_readers(self, touch: Touch, grains: GrainRuns, data: Array | None) -> None:
@@ -348,6 +349,8 @@ class AccessShadow(Shadow):
         changed = np.repeat(bad, self.grains.grain, axis=1)
         if data is not None:
             changed &= self._bytes(touch) != data
+            same = bad & ~changed.reshape(*bad.shape, -1).any(axis=2)
+            self._report_same(touch, same, words, "read")
         if changed.any():
             late.note(self._key, touch.site, touch.clocks, touch.who, touch.offset, changed)
 
@@ -378,12 +381,12 @@ class AccessShadow(Shadow):
             who, _ = self._other(touch, word, own)
             self._report("race", touch, words != 0, f"{who} writes it in this very access", touch.site)
 
-    def _report_same(self, touch: Touch, same: Array, words: Array) -> None:
+    def _report_same(self, touch: Touch, same: Array, words: Array, did: str) -> None:
         if same.any():
             lane, place = np.argwhere(same)[0]
             who, _ = self._other(touch, words[lane, place], touch.who.words[lane])
             other = touch.clocks.site(words[lane, place])
-            self._report("same value", touch, same, f"{who} has stored it {_at(other)}", other)
+            self._report("same value", touch, same, f"{who} has {did} it {_at(other)}", other)
 
     def _other(self, touch: Touch, word: Any, own: Any) -> tuple[str, str]:
         """Name the other of two threads, and the synchronisation that is missing between them."""

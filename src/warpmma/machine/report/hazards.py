@@ -285,6 +285,10 @@ class Reporter:
         self._reads[found] = lanes, address, element
         return found
 
+    def end(self) -> None:
+        """Release what would be in a reference cycle."""
+        self._reads.clear()
+
     def numbered(self, origin: int) -> Origin:
         """Return an origin by its number."""
         return self._origins[origin - 1]

@@ -258,6 +258,7 @@ def _run(
         raise
     finally:
         memory.end()
+        reporter.end()
 
 
 _DEFAULT = LaunchOptions()
