@@ -1,4 +1,4 @@
-"""Uninitialized values propagate through the registers of a program, and are a hazard where they matter."""
+"""Poison is followed through registers, memory and matrix units of a program, and is a hazard where it decides."""
 
 from __future__ import annotations
 
@@ -81,9 +81,8 @@ USES = {
     "a branch": ("bra", "setp.eq.u32 %p3, %r6, 7; @%p3 bra END; mov.u32 %r7, 1; END:"),
     "a mask": ("shfl.sync.bfly.b32", "or.b32 %r7, %r6, -2; shfl.sync.bfly.b32 %r8, %r1, 1, 31, %r7;"),
     "a lane": ("shfl.sync.idx.b32", "add.u32 %r7, %r6, 1; shfl.sync.idx.b32 %r8, %r1, %r7, 31, -1;"),
-    "a vote": ("vote.sync.any.pred", "setp.eq.u32 %p3, %r6, 7; vote.sync.any.pred %p4, %p3, -1;"),
-    "a fragment": ("mma.sync", "add.u32 %r7, %r6, 1; mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 "
-                   "{%r8, %r9, %r10, %r11}, {%r7, %r7}, {%r7}, {%r1, %r1, %r1, %r1};"),
+    "an atomic": ("atom.global.add.u32", "atom.global.add.u32 %r7, [%rd1], %r6;"),
+    "a membermask": ("vote.sync.any.pred", "or.b32 %r7, %r6, -2; vote.sync.any.pred %p4, %p3, %r7;"),
 }  # fmt: skip
 
 

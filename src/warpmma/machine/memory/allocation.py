@@ -7,12 +7,13 @@ from collections.abc import Callable
 import numpy as np
 
 from ..._arrays import Array
-from ..base import Site, get, put, store
-from ..order import ThreadScope
+from ..base import Poison, Site, get, put, store
+from ..order import Key, ThreadScope
 from ..report import Reporter
 from .access_shadow import AccessShadow
 from .accesses import Taken, Touch, Turns
 from .shadow_memory import Shadow, WrittenGrains
+from .undoing import KeptPages
 
 
 class Allocation:
@@ -20,44 +21,54 @@ class Allocation:
 
     Parameters
     ----------
-    reporter, data, written, scope, cause, phase, element
+    reporter, data, written, scope, cause, phase, element, key
         As for `AccessShadow`.
 
     Attributes
     ----------
     shadow : Shadow
+    pages : KeptPages or None
+        Where pages are kept before they are written, if a launch may be undone.
     sites : dict of int to Site
         The lines that have accessed it, by identity: kept for global memory.
     """
 
     def __init__(
         self, reporter: Reporter, data: Array, *, written: bool | WrittenGrains, scope: ThreadScope, cause: str = "",
-        phase: int = 0, element: Callable[[int, int], str] = lambda address, size: "",
+        phase: int = 0, element: Callable[[int, int], str] = lambda address, size: "", key: Key = ("", 0),
     ) -> None:  # fmt: skip
         self.data, self.phase = data, phase
         self.sites: dict[int, Site] = {}
+        self.pages: KeptPages | None = None
         self.shadow = Shadow(written)
         if reporter.tracking:
             self.shadow = AccessShadow(
-                reporter, data, written=written, scope=scope, cause=cause, phase=phase, element=element
+                reporter, data, written=written, scope=scope, cause=cause, phase=phase, element=element, key=key
             )
 
-    def load(self, touch: Touch, element: int, *, travels: bool = False) -> tuple[Array, Array | None]:
-        """Return bytes `[n, size]`, and which elements are poison, `[n, elements]`, or None if none are.
+    def load(self, touch: Touch, element: int, *, travels: bool = False) -> tuple[Array, Poison | None]:
+        """Return bytes `[n, size]`, and which of their bits are poison, or None if none are.
 
-        Poison is reported, unless it travels.
+        Poison is reported, unless it travels or is followed.
         """
         poison = self.shadow.loads(touch, element, travels=travels)
         return get(self.data, touch.offset, touch.size, self.phase), poison
 
-    def store(self, touch: Touch, data: Array) -> None:
-        """Write bytes `[n, size]`."""
+    def store(self, touch: Touch, data: Array, poison: Poison | None = None) -> None:
+        """Write bytes `[n, size]`, and their poison."""
+        self._keep(touch)
         last = self.shadow.stores(touch, data)
         store(self.data, touch.offset, data, touch.lanes, self.phase)
         self.shadow.stored(touch, data, last)
+        self.shadow.keeps(touch, poison)
+
+    def _keep(self, touch: Touch) -> None:
+        if self.pages is not None:
+            self.pages.keep(touch.offset, touch.size)
 
     def update(self, touch: Touch, element: int, turns: Callable[[Turns], Taken]) -> tuple[Array, Array | None]:
         """Let lanes change elements in turns; return what each found, and which elements of that are poison."""
+        self._keep(touch)
         poison, contested = self.shadow.updates(touch, element)
         offset = (touch.offset[:, None] + np.arange(0, touch.size, element)).reshape(-1)
         places, place = np.unique(offset, return_inverse=True)
@@ -69,7 +80,9 @@ class Allocation:
         self.shadow.updated(touch, element, taken)
         return taken.found.reshape(len(touch.offset), touch.size), poison
 
-    def complete(self, touch: Touch, data: Array) -> None:
+    def complete(self, touch: Touch, data: Array, poison: Poison | None = None) -> None:
         """Write what an asynchronous operation has brought, bytes `[n, size]`, to what it has reserved."""
+        self._keep(touch)
         self.shadow.completes(touch)
         put(self.data, touch.offset, data, self.phase)
+        self.shadow.keeps(touch, poison, stores=False)

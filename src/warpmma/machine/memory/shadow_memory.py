@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..._arrays import Array
-from ..base import GrainRuns, count_readers, fill, none, note
+from ..base import GrainRuns, Poison, count_readers, fill, none, note
 from ..order import BLOCK_BIT, THREAD_BIT, WARP_BIT, ThreadScope
 from .accesses import Taken, Touch
 
@@ -61,9 +61,12 @@ class Shadow:
         """What has been written; True for all."""
         return self._written
 
-    def loads(self, touch: Touch, element: int, *, travels: bool) -> Array | None:
-        """Note a load; return the elements of so many bytes that are poison, `[n, elements]`, or None for none."""
+    def loads(self, touch: Touch, element: int, *, travels: bool) -> Poison | None:
+        """Note a load, of elements of so many bytes; return its poison, `[n, size]`, or None if there is none."""
         return None
+
+    def keeps(self, touch: Touch, poison: Poison | None, *, stores: bool = True) -> None:
+        """Replace the poison bits of bytes that lanes have stored or, if not `stores`, put."""
 
     def stores(self, touch: Touch, data: Array) -> Array | None:
         """Note that lanes are to store bytes `[n, size]`; return what `stored` needs."""
