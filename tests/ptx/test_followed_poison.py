@@ -106,7 +106,7 @@ DECIDED = {
     "a membermask": "or.b32 %r7, %r6, -2; vote.sync.any.pred %p3, %p1, %r7;",
     "a lane": "shfl.sync.idx.b32 %r9, %r1, %r6, 31, -1;",
     "a barrier": "barrier.sync %r6, 32;",
-    "an atomic": "atom.shared.add.u32 %r9, [tile+512], %r6;",
+    "an atomic": "atom.global.cas.b32 %r9, [%rd6], %r6, 1;",
     "a store": "st.global.u32 [%rd6], %r6;",
     "a size": "cp.async.cg.shared.global [%r4], [%rd1], 16, %r6;",
     "a trap": "setp.eq.u32 %p2, %r6, 7; @%p2 trap;",
@@ -116,7 +116,7 @@ DECIDED = {
 @pytest.mark.parametrize("name", DECIDED)
 def test_what_poison_decides_is_an_error_that_names_both_lines(name: str) -> None:
     with pytest.raises(HazardError, match="unwritten") as caught:
-        launch("st.shared.u32 [tile+512], 0;" + LUCK + DECIDED[name])
+        launch(LUCK + DECIDED[name])
     hazard = caught.value.hazard
     assert hazard.kind == "unwritten" and hazard.site.mnemonic == "ld.shared.u32"
     assert hazard.decided is not None and hazard.decided.mnemonic in DECIDED[name]
@@ -228,10 +228,30 @@ def test_undoing_restores_all_that_a_kernel_changes(capsys: pytest.CaptureFixtur
 
 
 def test_warnings_come_once() -> None:
+    branch = LUCK + "setp.eq.u32 %p3, %r6, 7; @%p3 bra END; END:"
     with pytest.warns(HazardWarning) as told:
-        report, _, _ = launch(LUCK + "st.global.u32 [%rd6], %r6;" + LATER + STORED, 64, hazards="warn")
+        report, _, _ = launch(branch + LATER + STORED, 64, hazards="warn")
     assert sorted(str(x.message).split(": ")[2] for x in told) == ["race", "unwritten"]
-    assert [x.kind for x in report.hazards] and report.harmless == {}
+    assert {x.kind for x in report.hazards} == {"race", "unwritten"} and report.harmless == {}
+
+
+def test_poison_goes_through_global_memory_as_in_a_workspace() -> None:
+    """What a launch leaves there decides something, unless the launch has loaded it since."""
+    workspace = LUCK + "st.global.u32 [%rd6], %r6; ld.global.u32 %r9, [%rd6];"
+    assert kind(workspace) == "" and kind(workspace + "st.global.u32 [%rd4], %r9;") == "unwritten"
+    assert kind(LUCK + "st.global.u32 [%rd6], %r6; st.global.u32 [%rd6], 1;") == ""
+    with pytest.raises(
+        HazardError, match=r"tile\[0\] .*its value is in y\[0\] when the launch ends: stored at .*st.global"
+    ):
+        launch(LUCK + "st.global.u32 [%rd6], %r6;")
+
+
+def test_atomics_combine_poison() -> None:
+    sums = LUCK + "@%p1 red.global.add.u32 [%rd6], %r6; ld.global.u32 %r9, [%rd6];"
+    assert kind(sums) == "" and kind(sums + "@%p1 st.global.u32 [%rd4], %r9;") == "unwritten"
+    assert kind(sums + "@!%p1 st.global.u32 [%rd4], %r9;") == ""
+    one = LUCK + "setp.eq.u32 %p2, %r1, 3; @%p2 mov.u32 %r8, %r6; @!%p2 mov.u32 %r8, 0;"
+    assert kind(one + "atom.global.add.u32 %r9, [%rd2], %r8; @!%p2 st.global.u32 [%rd4], %r9;") == "unwritten"
 
 
 def test_poison_of_a_register_goes_through_memory() -> None:

@@ -46,6 +46,9 @@ def launch(body: str, **options: object) -> tuple[np.ndarray, object]:
     return y.numpy(), report
 
 
+STORED = "mul.wide.u32 %rd2, %r1, 4; add.u64 %rd2, %rd1, %rd2; st.global.u32 [%rd2], %r7;"
+
+
 def line(text: str) -> int:
     """Return in which line of the whole text something stands."""
     whole = (HEAD + LOADED).splitlines()
@@ -81,7 +84,7 @@ USES = {
     "a branch": ("bra", "setp.eq.u32 %p3, %r6, 7; @%p3 bra END; mov.u32 %r7, 1; END:"),
     "a mask": ("shfl.sync.bfly.b32", "or.b32 %r7, %r6, -2; shfl.sync.bfly.b32 %r8, %r1, 1, 31, %r7;"),
     "a lane": ("shfl.sync.idx.b32", "add.u32 %r7, %r6, 1; shfl.sync.idx.b32 %r8, %r1, %r7, 31, -1;"),
-    "an atomic": ("atom.global.add.u32", "atom.global.add.u32 %r7, [%rd1], %r6;"),
+    "an atomic": ("atom.global.cas.b32", "atom.global.cas.b32 %r7, [%rd1], 0, %r6;"),
     "a membermask": ("vote.sync.any.pred", "or.b32 %r7, %r6, -2; vote.sync.any.pred %p4, %p3, %r7;"),
 }  # fmt: skip
 
@@ -99,7 +102,7 @@ def test_where_it_decides_something_it_is_a_hazard(use: str) -> None:
 
 def test_a_shuffle_takes_it_to_other_lanes() -> None:
     with pytest.raises(wm.machine.HazardError, match=r"poison: .*lane 0 .*shfl.sync.bfly.b32") as caught:
-        launch(LOADED + "shfl.sync.bfly.b32 %r7, %r6, 4, 31, -1; add.u32 %r7, %r7, 1; st.global.u32 [%rd1], %r7;")
+        launch(LOADED + "shfl.sync.bfly.b32 %r7, %r6, 4, 31, -1; add.u32 %r7, %r7, 1;" + STORED)
     assert caught.value.hazard.count == 124  # lanes 4 to 7 have what lanes 0 to 3 loaded
 
 

@@ -76,14 +76,17 @@ class PoisonBytes:
 
     def __init__(self, size: int) -> None:
         self._bits, self._origin = np.zeros(size, np.uint8), np.zeros(size, np.uint16)
+        self._loaded = np.zeros(size, bool)  # since they were stored
 
     def at(self, offset: Array, size: int, phase: int) -> tuple[Array, int] | None:
         """Return the poison bits of accesses, `[n, size]`, and the number of one origin; None if there are none."""
         bits = get(self._bits, offset, size, phase)
         if not bits.any():
             return None
-        lane, byte = np.argwhere(bits)[0]
-        return bits, int(self._origin[offset[lane] + byte])
+        lane, byte = np.nonzero(bits)
+        where = offset[lane] + byte
+        self._loaded[where] = True
+        return bits, int(self._origin[where[0]])
 
     def write(self, offset: Array, bits: Array, origin: int, lanes: Array | None, phase: int) -> None:
         """Replace the poison bits of accesses, `[n, size]`; of several to one place, as `store` or `put` do it."""
@@ -93,4 +96,10 @@ class PoisonBytes:
             store(self._bits, offset, bits, lanes, phase)
         if origin:
             lane, byte = np.nonzero(bits)
-            self._origin[offset[lane] + byte] = origin
+            where = offset[lane] + byte
+            self._origin[where], self._loaded[where] = origin, False
+
+    def left(self) -> tuple[Array, Array]:
+        """Return the bytes with poison that were not loaded since, and the numbers of their origins, `[n]` each."""
+        where = np.flatnonzero((self._bits != 0) & ~self._loaded)
+        return where, self._origin[where]

@@ -119,13 +119,7 @@ def store(
     batch: Batch, site: Site, space: str, address: Array, data: Array, lanes: Array, *, order: MemoryOrder = "weak",
     scope: MemoryScope = "gpu", poison: Poison | None = None,
 ) -> None:  # fmt: skip
-    """Store bytes `[block, warp, lane, size]` to wherever lanes' addresses are, and count it.
-
-    Their poison decides something in a space that holds none.
-    """
+    """Store bytes `[block, warp, lane, size]` and their poison to wherever lanes' addresses are, and count it."""
     for memory, at, some in parts(batch, site, space, address, lanes):
         batch.costs.accessed(site, memory.name, at, data.shape[-1], some)
-        if not memory.keeps_poison:
-            batch.decide(site, poison, some)
-        held = poison if memory.keeps_poison else None
-        memory.store(site, at, data, some, order=order, scope=scope, poison=held)
+        memory.store(site, at, data, some, order=order, scope=scope, poison=poison)

@@ -73,9 +73,8 @@ def _copied(
         sources.append((allocation, touch))
     for space in (row.origin, row.to):
         batch.costs.moved(site, space, found.size)
-    if held is not None and (row.operation or row.to == "global"):
+    if held is not None and row.operation:
         batch.decide(site, held.on(lanes), lanes)
-        held = None
     if row.operation:
         _combine(batch, site, row, to, found, lanes)
         copies = Pending(lanes, [])

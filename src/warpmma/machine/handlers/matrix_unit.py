@@ -15,7 +15,7 @@ from ...registers import LANES
 from ..base import Origin, Site, WarpRegister
 from ..block import Batch, Results
 from .load_store import check_whole, read, stored
-from .product_poison import legal_rows, product_poison
+from .product_poison import legal_rows, product_poison, undefined_rows
 
 
 def multiply(batch: Batch, site: Site, row: Instruction, operands: Sequence[Any], lanes: Array) -> Results:
@@ -33,18 +33,23 @@ def multiply(batch: Batch, site: Site, row: Instruction, operands: Sequence[Any]
         call = Execution.of(row, registers, batch.target, selector, undefined, ids, batch.engine)
         return call.run(batch.workers)
 
-    poison = None
-    if found is not None:
-        masks = found.by_name
-        poison = product_poison(row, masks, selector, ids)
-        if row.sparse and masks["metadata"].any():  # whatever indices it reads, these rows of D are poison
-            clean = legal_rows(row, given["metadata"], masks["metadata"], selector)
+    rows = None
+    if batch.reporter.follows and row.sparse:
+        if found is not None and found.by_name["metadata"].any():  # whatever indices it reads, its rows are poison
+            clean = legal_rows(row, given["metadata"], found.by_name["metadata"], selector)
             registers["metadata"] = clean.reshape(-1, LANES) if whole else clean[some]
+        rows = undefined_rows(row, registers["metadata"].reshape(-1, LANES), selector, batch.target)
     try:
         d = multiplied("error")
     except MetadataError as error:  # in rows of A that are beyond a matrix, say
-        batch.reporter.report("metadata", site, lanes, detail=str(error))
+        if rows is None:
+            batch.reporter.report("metadata", site, lanes, detail=str(error))
+        else:
+            rows = _everywhere(rows, np.asarray(some))
+            found = _undefined(batch, site, given, rows, lanes, str(error), found)
         d = multiplied("hardware")
+    else:
+        rows = None
     if whole:
         d = d.reshape(*some.shape, *d.shape[1:])
     else:
@@ -54,7 +59,25 @@ def multiply(batch: Batch, site: Site, row: Instruction, operands: Sequence[Any]
         batch.watching.see(site, row, batch.target, batch.blocks, np.asarray(some), {"D": d, **given}, numbers)
     if found is None:
         return batch.fragment(d, lanes, site)
+    poison = product_poison(row, found.by_name, selector, ids, rows)
     return batch.fragment(d, lanes, found.site, poison, found.origin)
+
+
+def _everywhere(rows: Array, some: Array) -> Array:
+    """Return rows of the warps that execute an instruction, `[n, row]`, as those of all warps."""
+    found = np.zeros((*some.shape, rows.shape[-1]), bool)
+    found[some] = rows
+    return found
+
+
+def _undefined(
+    batch: Batch, site: Site, given: dict[str, Array], rows: Array, lanes: Array, says: str, found: _Found | None
+) -> _Found:
+    """Return the poison of an instruction that reads undefined metadata in some rows: they are the origin of more."""
+    origin = batch.reporter.origin("metadata", site, lanes & rows.any(axis=-1, keepdims=True), says)
+    if found is None:
+        return _Found({name: np.zeros_like(x) for name, x in given.items()}, site, origin)
+    return found._replace(origin=found.origin or origin)
 
 
 def _ids(numbers: dict[str, Any], operand: str) -> dict[str, int]:

@@ -22,7 +22,9 @@ from ...scaling import block_scales
 from ...sparsity import SORTED_CODES, sparse_a
 
 
-def product_poison(row: Instruction, masks: Mapping[str, Array], selector: int, ids: Ids) -> Array:
+def product_poison(
+    row: Instruction, masks: Mapping[str, Array], selector: int, ids: Ids, rows: Array | None = None
+) -> Array:
     """Return the poison bits of D's registers, `[block, warp, register, lane]`.
 
     Parameters
@@ -33,15 +35,26 @@ def product_poison(row: Instruction, masks: Mapping[str, Array], selector: int, 
         `[block, warp, lane]`.
     selector, ids
         Of the instruction.
+    rows : ndarray of bool, optional
+        Rows of A that are poison besides, `[block, warp, row]`.
     """
     a, b, c = (collected(row.layout(name), masks[name]) != 0 for name in ("A", "B", "C"))
     if row.sparse:
         a = a | _of_rows(sparse_a(row).read(masks["metadata"], selector))[:, :, None]
+    if rows is not None:
+        a = a | rows[:, :, None, :, None]
     if row.block_scale:
         scales = block_scales(row)
         a = a | _of_rows(scales.unpack("A", masks["scale_a"], **ids["A"]))[:, :, None]
         b = b | _of_rows(scales.unpack("B", masks["scale_b"], **ids["B"]))[:, :, None].swapaxes(-1, -2)
     return spread(row.layout("D"), poison_of_product(a, b, c))
+
+
+def undefined_rows(row: Instruction, words: Array, selector: int, target: str) -> Array:
+    """Return which rows of A, `[block, warp, row]`, have metadata that PTX or a target leaves undefined."""
+    sparse = sparse_a(row)
+    legal = np.isin(sparse.read(words, selector), sorted(sparse.legal_codes(target)))
+    return np.asarray(~legal.all(axis=-1))
 
 
 def _of_rows(words: Array) -> Array:

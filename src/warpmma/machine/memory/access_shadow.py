@@ -20,6 +20,8 @@ The rules:
 6. Where poison is followed (rule 5 of `hazards`), a load reports nothing: bytes that are unwritten, pending, or written
    by an unordered thread are poison. Poison is stored and loaded with its bytes. An atomic reports them at once.
 7. An atomic reads and writes as one strong access (`happens_before`); lanes that meet take turns (`atomic_order`).
+8. Poison that a launch leaves in global memory decides something: the host reads it. Bytes that the launch has loaded
+   since are a workspace; what became of them there was followed.
 """
 
 from __future__ import annotations
@@ -102,7 +104,7 @@ class AccessShadow(Shadow):
 
     def _followed(self, touch: Touch, grains: GrainRuns) -> Poison | None:
         """Return the poison of a load."""
-        held = None if self._held is None else self._held.at(touch.offset, touch.size, self._phase)
+        held = self._held_by(touch)
         pending = self.grains.pending_at(grains)
         written, known = self.grains.written, self._reporter.known
         unwritten = written is not None and not all_set(written, grains)
@@ -118,7 +120,7 @@ class AccessShadow(Shadow):
                 found.append(Poison(bits, self._origin(kind, touch, bad, detail, other)))
 
         if held is not None:
-            found.append(Poison(held[0], self._reporter.numbered(held[1])))
+            found.append(held)
         if pending is not None:
             add("pending", pending != 0, *self._pending_says(touch, pending))
         if unwritten and written is not None:
@@ -129,7 +131,10 @@ class AccessShadow(Shadow):
             for bad, word, site in known.reads(self._key, touch.offset, touch.size, touch.who, touch.clocks.blocks):
                 who, between = self._other(touch, word, touch.who.words[np.argwhere(bad)[0, 0]])
                 add("race", bad, f"{who} writes it later, {_at(site)}, and {between}", site)
-        return Poison(np.bitwise_or.reduce([x.bits for x in found]), found[0].origin) if found else None
+        if not found:
+            return None
+        most = max(found, key=lambda x: np.count_nonzero(x.bits))  # one origin is kept: that of most bytes
+        return Poison(np.bitwise_or.reduce([x.bits for x in found]), most.origin)
 
     def _origin(self, kind: str, touch: Touch, bad: Array, detail: str, other: Site | None = None) -> Origin:
         """Return the origin of poison in lanes of `[n, m]`."""
@@ -192,12 +197,16 @@ class AccessShadow(Shadow):
 
     # Rule 7
 
-    def updates(self, touch: Touch, element: int) -> tuple[Array | None, Array | None]:
+    def updates(
+        self, touch: Touch, element: int, *, decides: bool = True
+    ) -> tuple[Poison | None, Array | None]:  # fmt: skip
         """See `Shadow`."""
         grains = self.grains.at(touch.offset, touch.size)
         self._check_pending(touch, grains)
         self._check_sources(touch, grains)
-        self._decide_held(touch)
+        poison = self._held_by(touch)
+        if poison is not None and poison.origin is not None and decides:
+            self._reporter.decides(poison.origin, touch.site, self._where(touch, poison.bits))
         self._check_writer(touch, grains, None)
         self._check_readers(touch, grains, None)
         contested = self._contested(touch, grains, touch.size // element)
@@ -205,19 +214,26 @@ class AccessShadow(Shadow):
         apart = None if last is None else outside_scopes(last, touch.who.words[:, None])
         if last is not None and apart is not None and apart.any():
             self._report_at_once(touch, np.where(apart, last, np.uint64(0)), "changes it")
-        unwritten = self._unwritten_elements(touch, grains, element)
-        if unwritten is not None:
-            poison, bad = unwritten
-            self._report("unwritten", touch, bad[:, None], self._cause)
+        poison = self._unwritten(touch, grains, element, travels=False) or poison
         self.grains.note_written(grains)
-        return None if unwritten is None else poison, contested
+        return poison, contested
 
-    def _decide_held(self, touch: Touch) -> None:
-        """Report poison that an atomic combines with its operand."""
-        if (held := self._held) is None or (kept := held.at(touch.offset, touch.size, self._phase)) is None:
+    def _held_by(self, touch: Touch) -> Poison | None:
+        """Return the poison that is stored in what lanes access."""
+        if self._held is None or (found := self._held.at(touch.offset, touch.size, self._phase)) is None:
+            return None
+        return Poison(found[0], self._reporter.numbered(found[1]))
+
+    def report_left(self, start: int) -> None:
+        """Report poison that is left in memory, which begins at an address, when a launch ends (rule 8)."""
+        if self._held is None or not len(self._held.left()[0]):
             return
-        bits, origin = kept
-        self._reporter.decides(self._reporter.numbered(origin), touch.site, self._where(touch, bits))
+        where, origins = self._held.left()
+        grains = self.grains.at(where, 1)
+        words = np.zeros(len(where), np.uint64) if self.grains.writer is None else self.grains.writer[grains.first]
+        for origin in np.unique(origins).tolist():
+            which = origins == origin
+            self._reporter.left(self._reporter.numbered(origin), words[which], where[which] + start, self._element)
 
     def updated(self, touch: Touch, element: int, taken: Taken) -> None:
         """See `Shadow`."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..._arrays import Array
+from ..._arrays import Array, all_ones
 from ..base import Poison, Site, get, put, store
 from ..order import Key, ThreadScope
 from ..report import Reporter
@@ -66,10 +66,17 @@ class Allocation:
         if self.pages is not None:
             self.pages.keep(touch.offset, touch.size)
 
-    def update(self, touch: Touch, element: int, turns: Callable[[Turns], Taken]) -> tuple[Array, Array | None]:
-        """Let lanes change elements in turns; return what each found, and which elements of that are poison."""
+    def update(
+        self, touch: Touch, element: int, turns: Callable[[Turns], Taken], *, given: Poison | None = None,
+        decides: bool = True,
+    ) -> tuple[Array, Poison | None]:  # fmt: skip
+        """Let lanes change elements in turns; return what each found, and the poison of that.
+
+        `given` is the poison of their operands. If it `decides` nothing, elements that are changed by poison or hold it
+        become poison as a whole, in every lane that changes them.
+        """
         self._keep(touch)
-        poison, contested = self.shadow.updates(touch, element)
+        poison, contested = self.shadow.updates(touch, element, decides=decides)
         offset = (touch.offset[:, None] + np.arange(0, touch.size, element)).reshape(-1)
         places, place = np.unique(offset, return_inverse=True)
         place, several = place.reshape(-1), np.zeros(len(places), bool)
@@ -78,6 +85,14 @@ class Allocation:
         taken = turns(Turns(place, get(self.data, places, element, self.phase), several))
         put(self.data, places, taken.left, self.phase)
         self.shadow.updated(touch, element, taken)
+        if not decides and (given is not None or poison is not None):
+            some = [x for x in (given, poison) if x is not None]
+            bad = np.logical_or.reduce([x.bits.reshape(len(place), element).any(axis=1) for x in some])
+            of_place = np.zeros(len(places), bool)
+            np.logical_or.at(of_place, place, bad)
+            bits = np.repeat(all_ones(of_place[place], np.uint8), element).reshape(len(touch.offset), touch.size)
+            poison = Poison(bits, some[0].origin)
+            self.shadow.keeps(touch, poison, stores=False)
         return taken.found.reshape(len(touch.offset), touch.size), poison
 
     def complete(self, touch: Touch, data: Array, poison: Poison | None = None) -> None:

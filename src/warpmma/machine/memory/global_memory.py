@@ -178,6 +178,11 @@ class GlobalMemory:
             if len({x.dtype for x in named}) == 1:
                 yield named[0], allocation.sites
 
+    def report_left(self) -> None:
+        """Report poison that the launch leaves (rule 8 of `access_shadow`)."""
+        for region, allocation in self._allocations.items():
+            allocation.shadow.report_left(region.start)
+
     def unwritten(self) -> list[str]:
         """Names of the arrays of the launch that are unwritten, and that hold nothing else."""
         found = []

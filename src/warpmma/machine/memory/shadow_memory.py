@@ -76,8 +76,13 @@ class Shadow:
     def stored(self, touch: Touch, data: Array, last: Array | None) -> None:
         """Note that lanes have stored."""
 
-    def updates(self, touch: Touch, element: int) -> tuple[Array | None, Array | None]:
-        """Note that lanes are to change elements; return which are poison, and which contested, `[n, elements]`."""
+    def updates(
+        self, touch: Touch, element: int, *, decides: bool = True
+    ) -> tuple[Poison | None, Array | None]:  # fmt: skip
+        """Note that lanes are to change elements; return their poison, and which are contested, `[n, elements]`.
+
+        Poison that is stored there is reported if it `decides` something.
+        """
         self._written = True
         return None, None
 
@@ -99,6 +104,9 @@ class Shadow:
 
     def still_to_read(self, source: Touch, left: Touch) -> None:
         """Note what an asynchronous operation still has to read of what `will_read` named, perhaps nothing."""
+
+    def report_left(self, start: int) -> None:
+        """Report poison that is left when a launch ends in memory that begins at an address."""
 
     def forgets(self, touch: Touch) -> None:
         """Mark bytes as unwritten again."""

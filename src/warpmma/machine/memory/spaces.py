@@ -8,8 +8,8 @@ The rules:
    nothing. A write to read-only memory is a hazard.
 3. A space has a scope: the threads that see the same bytes. Memory of one thread needs no order: it ignores how strong
    an access is, and has no atomics.
-4. Shared and local memory hold poison. In kernels in Python, and with "strict", unwritten bytes of global memory are
-   reported by the load; poison that is stored there decides something.
+4. Unwritten bytes of shared and local memory are poison; those of global memory are, too, where poison is followed, and
+   otherwise a load reports them at once.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Space(ABC):
     scope : ThreadScope
         The threads that see the same bytes.
     keeps_poison : bool
-        Whether it holds poison (rule 4).
+        Whether unwritten bytes are poison even where poison is not followed (rule 4).
     """
 
     name: ClassVar[str]

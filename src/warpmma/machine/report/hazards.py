@@ -34,7 +34,7 @@ from ..._arrays import Array
 from ..._records import Shown
 from ...errors import OperandError, WarpmmaError, shown
 from ..base import Origin, Site
-from ..order import LateWrites
+from ..order import History, LateWrites, block_of, thread_of
 from .unpredicted import Comparisons
 
 Policy = Literal["error", "strict", "warn", "count", "off"]
@@ -165,6 +165,8 @@ class Reporter:
         Of results with other results that a GPU may give.
     poisoned : dict of Origin to int
         How many lanes read poison, by its origin.
+    history : History
+        The lines of all events.
     told : set of (str, Site)
         The kinds and lines that were warned of, in an earlier run of the launch too.
     late : LateWrites or None
@@ -194,11 +196,12 @@ class Reporter:
         self.joined: dict[tuple[Site, Site], int] = defaultdict(int)
         self.first_block = 0
         self.poisoned: dict[Origin, int] = {}
+        self.history = History()
         self.late: LateWrites | None = None
         self.known: LateWrites | None = None
         self._origins: list[Origin] = []
         self._known: dict[tuple[str, Site, Site | None], Origin] = {}
-        self._reads: dict[Origin, tuple[Array, Array | None, Callable[[int], str] | None]] = {}
+        self._reads: dict[Origin, tuple[int, Array, Array | None, Callable[[int], str] | None]] = {}
         self._decided: set[Origin] = set()
         self._sites: list[tuple[Site, Array]] = []
         self.grid: tuple[int, ...] = ()
@@ -283,7 +286,7 @@ class Reporter:
             self._origins.append(found)
             self._known[key] = found
         self.poisoned[found] = self.poisoned.get(found, 0) + int(np.count_nonzero(lanes))
-        self._reads[found] = lanes, address, element
+        self._reads[found] = self.first_block, lanes, address, element
         return found
 
     def end(self) -> None:
@@ -300,12 +303,41 @@ class Reporter:
         if origin.kind == "poison":
             self.report(origin.kind, site, bad, detail=origin.detail, other=origin.site, decided=site)
             return
-        lanes, address, element = self._reads[origin]
-        first = tuple(np.argwhere(bad)[0])
-        if lanes.shape != bad.shape or not lanes[first]:  # it got the value from another lane
-            address = element = None
+        block, warp, lane = np.argwhere(bad)[0].tolist()
+        address, element = self._read_by(origin, self.first_block + block, warp, lane)
         says = f"{origin.detail}, and its value matters at {site.place} ({site.mnemonic})"
         self.report(origin.kind, origin.site, bad, address, says, origin.other or site, element, site)
+
+    def _read_by(
+        self, origin: Origin, block: int, warp: int, lane: int
+    ) -> tuple[Array | None, Callable[[int], str] | None]:  # fmt: skip
+        """Return the addresses of the last read of an origin, and what names them; None if a lane took no part."""
+        first, lanes, address, element = self._reads[origin]
+        at = block - first, warp, lane
+        inside = at[0] >= 0 and all(i < n for i, n in zip(at, lanes.shape, strict=True))
+        return (address, element) if inside and lanes[at] else (None, None)
+
+    def left(
+        self, origin: Origin, words: Array, addresses: Array, element: Callable[[int, int], str]
+    ) -> None:  # fmt: skip
+        """Report poison that is left in global memory, at addresses of bytes which access words `[n]` have written."""
+        self._decided.add(origin)
+        first = int(words[0])
+        block, (warp, lane), site = block_of(first), thread_of(first), self.history.site(first) or origin.site
+        where = element(int(addresses[0]), 1) or hex(int(addresses[0]))
+        says = f"and its value is in {where} when the launch ends: stored at {site.place} ({site.mnemonic})"
+        detail, read, other, at, name = f"{origin.detail}, {says}", origin.site, origin.other or site, None, ""
+        if origin.kind == "poison":
+            detail, read, other = origin.detail, site, origin.site
+        else:
+            found, named = self._read_by(origin, block, warp, lane)
+            at = None if found is None else int(found[block - self._reads[origin][0], warp, lane])
+            name = "" if named is None or at is None else named(at)
+        self._tell_or_count(Hazard(
+            kind=origin.kind, site=read, block=block, warp=warp, lane=lane, address=at, count=len(np.unique(words)),
+            detail=detail, other=other, decided=site, element=name, block_index=self._index(block),
+            index_name=self.index_name,
+        ))  # fmt: skip
 
     @property
     def harmless(self) -> dict[tuple[str, Site, Site | None], int]:
@@ -327,6 +359,12 @@ class Reporter:
             self.counts[kind] += 1
         elif self.tracking or kind not in TRACKED:
             self._tell(Hazard(kind=kind, site=site, detail=detail))
+
+    def _tell_or_count(self, hazard: Hazard) -> None:
+        if self._policy.get(hazard.kind) == "count":
+            self.counts[hazard.kind] += hazard.count
+        else:
+            self._tell(hazard)
 
     def aligned(self, site: Site, address: Array, alignment: int, lanes: Array) -> Array:
         """Return which addresses are aligned; report those of `lanes` that are not."""

@@ -27,7 +27,7 @@ from ...errors import LimitError, OperandError, shown
 from ..base import Site
 from ..block import Batch, Grid
 from ..memory import Device, GlobalMemory, Undoing, float_sites, retyped
-from ..order import History, LateWrites
+from ..order import LateWrites
 from ..program import Program
 from ..report import Costs, Policy, Reporter, Watch, Watching
 from .calling import RuntimeCall
@@ -223,7 +223,7 @@ def _run(
 ) -> Launch | Undoing:
     """Run all blocks; return what undoes that where the launch has to run once more (rule 3)."""
     __tracebackhide__ = True
-    costs, history = Costs(), History()
+    costs = Costs()
     reporter.extends(grid.blocks, work.index_name)
     memory = GlobalMemory(reporter, device.space)
     watching = None if options.watch is None else Watching(options.watch)
@@ -243,13 +243,14 @@ def _run(
         for blocks in grid.batches(options.resident):
             batch = Batch(
                 blocks=blocks, threads=grid.threads_per_block, target=device.target, memory=memory, shared=grid.shared,
-                reporter=reporter, costs=costs, history=history, engine=options.engine, workers=workers,
+                reporter=reporter, costs=costs, history=reporter.history, engine=options.engine, workers=workers,
                 seed=options.seed, poison_travels=work.poison_travels, watching=watching,
             )  # fmt: skip
             work.run(batch, limit)
             tell(blocks.stop, grid.total)
         if reporter.late and reporter.known is None and memory.undoing is not None:
             return memory.undoing
+        memory.report_left()
         for name in memory.unwritten():
             reporter.report_launch("unwritten", work.site, f"{name} is an Output, and no thread wrote any of it")
         return report()
