@@ -228,9 +228,9 @@ def test_undoing_restores_all_that_a_kernel_changes(capsys: pytest.CaptureFixtur
 
 
 def test_warnings_come_once() -> None:
-    branch = LUCK + "setp.eq.u32 %p3, %r6, 7; @%p3 bra END; END:"
+    guard = LUCK + "setp.eq.u32 %p3, %r6, 7; @%p3 mov.u32 %r10, 1;"
     with pytest.warns(HazardWarning) as told:
-        report, _, _ = launch(branch + LATER + STORED, 64, hazards="warn")
+        report, _, _ = launch(guard + LATER + STORED, 64, hazards="warn")
     assert sorted(str(x.message).split(": ")[2] for x in told) == ["race", "unwritten"]
     assert {x.kind for x in report.hazards} == {"race", "unwritten"} and report.harmless == {}
 
@@ -257,3 +257,35 @@ def test_atomics_combine_poison() -> None:
 def test_poison_of_a_register_goes_through_memory() -> None:
     body = "@%p1 mov.u32 %r6, 1; st.shared.u32 [%r5], %r6; ld.shared.u32 %r9, [%r5];"
     assert kind(body + STORED) == "poison" and kind(body + "@%p1 " + STORED) == "" and kind(body) == ""
+
+
+def test_a_strong_write_that_was_observed_does_not_race() -> None:
+    """A lock is reset by a plain store of the thread that has read its last value; what else was written does race."""
+    text = """ld.param.u64 %rd7, [y]; mov.u32 %r8, %ctaid.x; setp.eq.u32 %p2, %r8, 0; setp.ne.u32 %p3, %r1, 0;
+        @%p3 bra END; @%p2 bra WAIT;
+        st.global.u32 [%rd1], 7; FENCE red.relaxed.gpu.global.add.u32 [%rd7], 1; bra END;
+        WAIT: ld.LOAD.gpu.global.u32 %r9, [%rd7]; setp.eq.u32 %p4, %r9, 0; @%p4 bra WAIT;
+        st.global.u32 [%rd7], 0; USE END:"""
+
+    def run(fence: str, load: str, use: str) -> str:
+        body = text.replace("FENCE", fence).replace("LOAD", load).replace("USE", use)
+        x, y = np.zeros(32, np.uint32), np.zeros(64, np.uint32)
+        try:
+            ptx.load(HEAD + body + "\n    ret;\n}\n")["k"].launch(wm.Device("sm_80"), 2, 32, [x, y])
+        except HazardError as error:
+            return error.hazard.kind
+        return ""
+
+    data = "ld.global.u32 %r10, [%rd1]; st.global.u32 [%rd7+4], %r10;"
+    assert run("", "relaxed", "") == "" and run("", "relaxed", data) == "race"
+    assert run("fence.acq_rel.gpu;", "acquire", data) == ""
+    assert run("fence.acq_rel.gpu;", "relaxed", data) == "race"
+
+
+def test_metadata_that_ptx_leaves_undefined_is_poison_of_its_rows() -> None:
+    """Lane 0 has the metadata of rows 0 and 8."""
+    body = """mov.f32 %f0, 0f00000000; mov.u32 %r7, 0x44444444; setp.eq.u32 %p2, %r1, 0; @%p2 mov.u32 %r7, 0;
+        mma.sp::ordered_metadata.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f1, %f2, %f3, %f4}, {%r1, %r1},
+        {%r1, %r1}, {%f0, %f0, %f0, %f0}, %r7, 0x0; mov.b32 %r9, %f1; setp.ge.u32 %p3, %r1, 4; @%p3 """
+    assert kind(body + STORED) == "" and kind(body.replace("@%p3 ", "") + STORED) == "metadata"
+    assert kind(body + STORED, hazards="strict") == "metadata"

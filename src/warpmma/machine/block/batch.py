@@ -197,6 +197,8 @@ class Batch:
         if not any(bad):
             return None
         shadows = [x.shadow for x, some in zip(registers, bad, strict=True) if some and x.shadow is not None]
+        if len(shadows) > 1:  # one origin is kept: that of most lanes
+            shadows.sort(key=lambda x: -np.count_nonzero(x.poison(lanes)))
         masks = []
         for x in registers:
             mask = np.zeros(self.shape, x.bits.dtype) if x.shadow is None else x.shadow.mask(x.bits.dtype)

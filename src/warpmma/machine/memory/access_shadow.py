@@ -322,7 +322,11 @@ class AccessShadow(Shadow):
             return None
         words = writer[grains.all]
         bad = touch.clocks.unordered(words, touch.who)
-        return None if bad is None else (bad, words)
+        if bad is None:
+            return None
+        place = grains.all * self.grains.grain - self._phase
+        bad &= ~touch.clocks.observed(self._sync_cells, touch.who, place, words)
+        return (bad, words) if bad.any() else None
 
     def _check_writer(self, touch: Touch, grains: GrainRuns, data: Array | None) -> None:
         if (racing := self._racing_writer(touch, grains)) is None:

@@ -380,6 +380,15 @@ class Encounters:
             self._cell, self._when = (np.full(self._shape, -1, np.int64) for _ in range(2))
         self._memory[who], self._cell[who], self._when[who] = cells, offset // CELL, time
 
+    def observed(
+        self, cells: SyncCells, who: tuple[Array, Array, Array], offset: Array, times: Array
+    ) -> Array:  # fmt: skip
+        """Return which threads, `[n]`, have last accessed cells strongly after some times: `[n, m]`, as the offsets."""
+        if self._memory is None:
+            return np.zeros(offset.shape, bool)
+        same = (self._memory[who] == cells)[:, None] & (self._cell[who][:, None] == offset // CELL)
+        return np.asarray(same & (self._when[who][:, None] > times))
+
     def unfenced(self, own: tuple[int, int, int], other: tuple[int, int, int], time: int) -> SyncCells | None:
         """Return the memory through which two threads last communicated; None if they did not, or both have fenced.
 
