@@ -12,10 +12,11 @@ from ...errors import MetadataError, UnsupportedError, shown
 from ...execution import Execution, Ids, Undefined
 from ...isa import Instruction
 from ...registers import LANES
+from ...sparsity import UNDEFINED_MEASURED
 from ..base import Origin, Site, WarpRegister
 from ..block import Batch, Results
 from .load_store import check_whole, read, stored
-from .product_poison import legal_rows, product_poison, undefined_rows
+from .product_poison import legal_rows, product_poison, rows_of, undefined_rows
 
 
 def multiply(batch: Batch, site: Site, row: Instruction, operands: Sequence[Any], lanes: Array) -> Results:
@@ -34,22 +35,23 @@ def multiply(batch: Batch, site: Site, row: Instruction, operands: Sequence[Any]
         return call.run(batch.workers)
 
     rows = None
-    if batch.reporter.follows and row.sparse:
-        if found is not None and found.by_name["metadata"].any():  # whatever indices it reads, its rows are poison
-            clean = legal_rows(row, given["metadata"], found.by_name["metadata"], selector)
-            registers["metadata"] = clean.reshape(-1, LANES) if whole else clean[some]
-        rows = undefined_rows(row, registers["metadata"].reshape(-1, LANES), selector, batch.target)
+    if found is not None and row.sparse and found.by_name["metadata"].any():  # whatever it reads, its rows are poison
+        bad = rows_of(row, found.by_name["metadata"], selector)
+        clean = legal_rows(row, given["metadata"], bad, selector)
+        registers["metadata"] = clean.reshape(-1, LANES) if whole else clean[some]
     try:
         d = multiplied("error")
     except MetadataError as error:  # in rows of A that are beyond a matrix, say
-        if rows is None:
-            batch.reporter.report("metadata", site, lanes, detail=str(error))
-        else:
-            rows = _everywhere(rows, np.asarray(some))
+        if batch.reporter.follows:
+            bad = undefined_rows(row, registers["metadata"], selector, batch.target)
+            rows = _everywhere(bad, np.asarray(some))
             found = _undefined(batch, site, given, rows, lanes, str(error), found)
-        d = multiplied("hardware")
-    else:
-        rows = None
+        else:
+            batch.reporter.report("metadata", site, lanes, detail=str(error))
+        known = not batch.reporter.follows or batch.target in UNDEFINED_MEASURED
+        if not known:
+            registers["metadata"] = legal_rows(row, registers["metadata"], bad, selector)
+        d = multiplied("hardware" if known else "error")
     if whole:
         d = d.reshape(*some.shape, *d.shape[1:])
     else:

@@ -51,7 +51,7 @@ def product_poison(
 
 
 def undefined_rows(row: Instruction, words: Array, selector: int, target: str) -> Array:
-    """Return which rows of A, `[block, warp, row]`, have metadata that PTX or a target leaves undefined."""
+    """Return which rows of A, `[..., row]`, have metadata that PTX or a target leaves undefined."""
     sparse = sparse_a(row)
     legal = np.isin(sparse.read(words, selector), sorted(sparse.legal_codes(target)))
     return np.asarray(~legal.all(axis=-1))
@@ -62,11 +62,15 @@ def _of_rows(words: Array) -> Array:
     return np.asarray((words != 0).any(axis=-1, keepdims=True))
 
 
-def legal_rows(row: Instruction, words: Array, poison: Array, selector: int) -> Array:
-    """Return words of metadata in which rows with poison have legal indices."""
+def rows_of(row: Instruction, words: Array, selector: int) -> Array:
+    """Return which rows of A, `[..., row]`, have a bit in words of metadata."""
+    return _of_rows(sparse_a(row).read(words, selector))[..., 0]
+
+
+def legal_rows(row: Instruction, words: Array, rows: Array, selector: int) -> Array:
+    """Return words of metadata in which some rows, bool `[..., row]`, have legal indices."""
     sparse = sparse_a(row)
-    nibbles = sparse.read(words, selector)
-    bad = _of_rows(sparse.read(poison, selector))
+    nibbles, bad = sparse.read(words, selector), rows[..., None]
     legal: Any = nibbles.dtype.type(min(sparse.legal_codes() & SORTED_CODES))
     return sparse.pack(np.where(bad, legal, nibbles), selector, words.copy())
 

@@ -360,7 +360,7 @@ class VectorClocks:
         earlier = words >> BLOCK_BIT <= _U(self._first)
         times = np.where(earlier, 0, time_of(words).astype(np.int64))
         strong = words & STRONG != 0
-        return strong & self._encounters.observed(cells, (who.block, who.warp, who.lane), offset, times)
+        return np.asarray(strong & self._encounters.observed(cells, (who.block, who.warp, who.lane), offset, times))
 
     def unfenced(self, other: Any, own: Any) -> SyncCells | None:
         """Return the memory through which the threads of two accesses communicated without fences (`Encounters`)."""
