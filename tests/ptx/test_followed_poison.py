@@ -99,10 +99,33 @@ def test_poison_is_carried_by_bits(name: str) -> None:
         assert {key[0] for key in report.harmless} == {"unwritten"}
 
 
+SELECTED = {  # what a poison guard selects is poison, %r9; what it does not is not, %r10
+    "a guard": "setp.eq.u32 %p2, %r6, 7; mov.u32 %r9, 3; mov.u32 %r10, 1; @%p2 mov.u32 %r9, 1;",
+    "no guard": "setp.eq.u32 %p2, %r6, 0; mov.u32 %r9, 3; mov.u32 %r10, 1; @!%p2 add.u32 %r9, %r9, 1;",
+    "a branch": "setp.eq.u32 %p2, %r6, 7; mov.u32 %r9, 3; mov.u32 %r10, 1; @%p2 bra END; add.u32 %r9, %r9, 1; END:",
+    "a branch taken": "setp.eq.u32 %p2, %r6, 0; mov.u32 %r9, 3; mov.u32 %r10, 1; @%p2 bra END; mov.u32 %r9, 1; END:",
+    "two ways": "setp.eq.u32 %p2, %r6, 7; mov.u32 %r10, 1; @%p2 bra THERE; mov.u32 %r9, 1; bra END; "
+                "THERE: mov.u32 %r9, 2; END:",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SELECTED)
+def test_a_guard_of_operations_selects_poison(name: str) -> None:
+    body = LUCK + SELECTED[name]
+    assert kind(body) == "" and kind(body + STORED) == "unwritten"
+    assert kind(body + STORED.replace("%r9", "%r10")) == ""
+    part = LUCK + "@%p1 mov.u32 %r6, 0;" + SELECTED[name]  # the lower half is clean
+    assert kind(part + "@%p1 " + STORED) == "" and kind(part + STORED) == "unwritten"
+    _, _, y = launch(part + "@%p1 " + STORED)
+    _, _, whole = launch(LUCK.replace("ld.shared.u32 %r6, [%r5]", "mov.u32 %r6, 0") + SELECTED[name] + STORED)
+    np.testing.assert_array_equal(y[:16], whole[:16])
+
+
 DECIDED = {
     "an address": "mul.wide.u32 %rd7, %r6, 4; add.s64 %rd7, %rd1, %rd7; ld.global.u32 %r9, [%rd7];",
-    "a guard": "setp.eq.u32 %p2, %r6, 7; @%p2 mov.u32 %r9, 1;",
-    "a branch": "setp.eq.u32 %p2, %r6, 7; @%p2 bra END; mov.u32 %r9, 1; END:",
+    "a guard": "setp.eq.u32 %p2, %r6, 7; @%p2 ld.global.u32 %r9, [%rd1];",
+    "a branch": "setp.eq.u32 %p2, %r6, 7; @%p2 bra END; ld.global.u32 %r9, [%rd1]; END:",
+    "a loop": "mov.u32 %r9, 0; AGAIN: add.u32 %r9, %r9, 1; setp.lt.u32 %p2, %r9, %r6; @%p2 bra AGAIN;",
     "a membermask": "or.b32 %r7, %r6, -2; vote.sync.any.pred %p3, %p1, %r7;",
     "a lane": "shfl.sync.idx.b32 %r9, %r1, %r6, 31, -1;",
     "a barrier": "barrier.sync %r6, 32;",
@@ -228,7 +251,7 @@ def test_undoing_restores_all_that_a_kernel_changes(capsys: pytest.CaptureFixtur
 
 
 def test_warnings_come_once() -> None:
-    guard = LUCK + "setp.eq.u32 %p3, %r6, 7; @%p3 mov.u32 %r10, 1;"
+    guard = LUCK + "setp.eq.u32 %p3, %r6, 7; @%p3 ld.global.u32 %r10, [%rd1];"
     with pytest.warns(HazardWarning) as told:
         report, _, _ = launch(guard + LATER + STORED, 64, hazards="warn")
     assert sorted(str(x.message).split(": ")[2] for x in told) == ["race", "unwritten"]

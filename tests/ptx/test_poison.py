@@ -80,8 +80,8 @@ USES = {
     "stored": ("st.global.u32", "add.u32 %r7, %r6, 1; mul.wide.u32 %rd2, %r1, 4; add.u64 %rd1, %rd1, %rd2;"
                "st.global.u32 [%rd1], %r7;"),
     "an address": ("ld.global.u32", "mul.wide.u32 %rd2, %r6, 4; add.u64 %rd1, %rd1, %rd2; ld.global.u32 %r7, [%rd1];"),
-    "a guard": ("mov.u32", "setp.eq.u32 %p3, %r6, 7; not.pred %p4, %p3; @%p4 mov.u32 %r7, 1;"),
-    "a branch": ("bra", "setp.eq.u32 %p3, %r6, 7; @%p3 bra END; mov.u32 %r7, 1; END:"),
+    "a guard": ("ld.global.u32", "setp.eq.u32 %p3, %r6, 7; not.pred %p4, %p3; @%p4 ld.global.u32 %r7, [%rd1];"),
+    "a branch": ("bra", "setp.eq.u32 %p3, %r6, 7; @%p3 bra END; ld.global.u32 %r7, [%rd1]; END:"),
     "a mask": ("shfl.sync.bfly.b32", "or.b32 %r7, %r6, -2; shfl.sync.bfly.b32 %r8, %r1, 1, 31, %r7;"),
     "a lane": ("shfl.sync.idx.b32", "add.u32 %r7, %r6, 1; shfl.sync.idx.b32 %r8, %r1, %r7, 31, -1;"),
     "an atomic": ("atom.global.cas.b32", "atom.global.cas.b32 %r7, [%rd1], 0, %r6;"),
