@@ -263,9 +263,7 @@ def test_poison_goes_through_global_memory_as_in_a_workspace() -> None:
     workspace = LUCK + "st.global.u32 [%rd6], %r6; ld.global.u32 %r9, [%rd6];"
     assert kind(workspace) == "" and kind(workspace + "st.global.u32 [%rd4], %r9;") == "unwritten"
     assert kind(LUCK + "st.global.u32 [%rd6], %r6; st.global.u32 [%rd6], 1;") == ""
-    with pytest.raises(
-        HazardError, match=r"tile\[0\] .*its value is in y\[0\] when the launch ends: stored at .*st.global"
-    ):
+    with pytest.raises(HazardError, match=r"tile\[0\] .*its value is left in y\[0\] at .*st.global"):
         launch(LUCK + "st.global.u32 [%rd6], %r6;")
 
 

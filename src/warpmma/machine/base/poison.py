@@ -3,7 +3,7 @@
 The rules:
 
 1. A mask has 1 for each poison bit: of a register in its dtype, of memory as bytes.
-2. An origin is the line that read what nobody wrote, what a pending copy writes, or what a racing write changes; the
+2. An origin is the line that read unwritten bytes, what a pending copy writes, or what a racing write changes; the
    other party; and the kind of the hazard. One origin is kept for a register, and one for each byte of memory: of
    several, one of them.
 """

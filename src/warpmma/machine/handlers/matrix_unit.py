@@ -16,7 +16,7 @@ from ...sparsity import UNDEFINED_MEASURED
 from ..base import Origin, Site, WarpRegister
 from ..block import Batch, Results
 from .load_store import check_whole, read, stored
-from .product_poison import legal_rows, product_poison, rows_of, undefined_rows
+from .product_poison import legal_rows, poison_of_mma, rows_of, undefined_rows
 
 
 def multiply(batch: Batch, site: Site, row: Instruction, operands: Sequence[Any], lanes: Array) -> Results:
@@ -61,7 +61,7 @@ def multiply(batch: Batch, site: Site, row: Instruction, operands: Sequence[Any]
         batch.watching.see(site, row, batch.target, batch.blocks, np.asarray(some), {"D": d, **given}, numbers)
     if found is None:
         return batch.fragment(d, lanes, site)
-    poison = product_poison(row, found.by_name, selector, ids, rows)
+    poison = poison_of_mma(row, found.by_name, selector, ids, rows)
     return batch.fragment(d, lanes, found.site, poison, found.origin)
 
 

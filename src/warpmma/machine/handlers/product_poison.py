@@ -3,7 +3,7 @@
 The rules:
 
 1. D[i, j] is poison if a bit of row i of A is, or of column j of B, of C[i, j], or of the metadata or a scale of that
-   row or column: a product with 0 is no exception, because 0 times infinity is NaN.
+   row or column: also where the other factor is 0, because 0 times infinity is NaN.
 2. A poison element is poison in all its bits.
 """
 
@@ -22,7 +22,7 @@ from ...scaling import block_scales
 from ...sparsity import SORTED_CODES, sparse_a
 
 
-def product_poison(
+def poison_of_mma(
     row: Instruction, masks: Mapping[str, Array], selector: int, ids: Ids, rows: Array | None = None
 ) -> Array:
     """Return the poison bits of D's registers, `[block, warp, register, lane]`.

@@ -278,7 +278,7 @@ class Reporter:
     ) -> Origin:  # fmt: skip
         """Return the origin of poison that lanes `[block, warp, lane]` of a line read, and count them.
 
-        The other parameters are those of `report`, of which `detail` is that of the first such read.
+        The other parameters are those of `report`; `detail` is kept from the first such read.
         """
         key = kind, site, other
         if (found := self._known.get(key)) is None:
@@ -325,7 +325,7 @@ class Reporter:
         first = int(words[0])
         block, (warp, lane), site = block_of(first), thread_of(first), self.history.site(first) or origin.site
         where = element(int(addresses[0]), 1) or hex(int(addresses[0]))
-        says = f"and its value is in {where} when the launch ends: stored at {site.place} ({site.mnemonic})"
+        says = f"and its value is left in {where} at {site.place} ({site.mnemonic})"
         detail, read, other, at, name = f"{origin.detail}, {says}", origin.site, origin.other or site, None, ""
         if origin.kind == "poison":
             detail, read, other = origin.detail, site, origin.site
