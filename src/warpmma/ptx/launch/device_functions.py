@@ -33,6 +33,7 @@ class DeviceFunctions:
     def __init__(self) -> None:
         self.printed: list[str] = []
         self._lines: list[tuple[int, int, bytes]] = []  # block, thread, text; in the order of time
+        self._shown = 0  # characters of what comes next that a run that was undone has shown
 
     @property
     def runtime_calls(self) -> Mapping[str, RuntimeCall]:
@@ -47,7 +48,13 @@ class DeviceFunctions:
             self._lines.clear()
             self.printed.append(text)
             if sys.stdout is not None:
-                sys.stdout.write(text)
+                sys.stdout.write(text[self._shown :])
+            self._shown = max(self._shown - len(text), 0)
+
+    def begin_again(self) -> None:
+        """Forget what was printed by a run that was undone; the next one prints the same first."""
+        self._shown = len("".join(self.printed))
+        self.printed.clear()
 
     def _vprintf(self, batch: Batch, site: Site, arguments: Bytes, lanes: Array) -> Bytes:
         formats, buffers = _words(arguments[0], "u8"), _words(arguments[1], "u8")
