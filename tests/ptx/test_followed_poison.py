@@ -12,6 +12,7 @@ import warpmma as wm
 from warpmma import ptx
 from warpmma.kernel import Output
 from warpmma.machine import HazardError, HazardWarning
+from warpmma.machine.memory import allocation, local_memory
 
 HEAD = """.version 8.0
 .target sm_80
@@ -248,6 +249,38 @@ def test_undoing_restores_all_that_a_kernel_changes(capsys: pytest.CaptureFixtur
         assert sum(n for site, n in report.costs.instructions.items() if site.mnemonic == "atom.global.add.u32") == 1
         np.testing.assert_array_equal(x, np.arange(32) + 1)
     assert capsys.readouterr().out == "hi\nhi\n"
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_random_bits_in_harmless_reads_change_nothing(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng, changed = np.random.default_rng(seed), []
+
+    def scrambled(load: Any) -> Any:
+        def other(*args: Any, **options: Any) -> Any:
+            data, poison = load(*args, **options)
+            if poison is not None:
+                changed.append(poison)
+                data = data ^ (rng.integers(0, 256, data.shape, np.uint8) & poison.bits)
+            return data, poison
+
+        return other
+
+    product = (
+        """mov.f32 %f0, 0f00000000; ld.shared.u32 %r8, [%r5]; setp.ge.u32 %p3, %r1, 4; @%p3 mov.u32 %r8, %r1;
+        mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%f1, %f2, %f3, %f4}, {%r8, %r1}, {%r1}, {%f0, %f0, %f0, %f0};
+        mov.b32 %r9, %f1; @%p3 """
+        + STORED
+    )
+    bodies = [product, LATER + "@%p2 " + STORED, EARLIER, COPY + "ld.shared.u32 %r9, [%r5];" + WAIT]
+    bodies += [LUCK + "@%p1 mov.u32 %r6, 0;" + body + "@%p1 " + STORED for body in SELECTED.values()]
+    expected = [launch(body, 64 if body.startswith(LATER) else 32) for body in bodies]
+    for cls in (allocation.Allocation, local_memory.LocalMemory):
+        monkeypatch.setattr(cls, "load", scrambled(cls.load))
+    for body, (report, x, y) in zip(bodies, expected, strict=True):
+        again = launch(body, 64 if body.startswith(LATER) else 32)
+        assert again[0].harmless == report.harmless and changed
+        np.testing.assert_array_equal(again[1], x)
+        np.testing.assert_array_equal(again[2], y)
 
 
 def test_warnings_come_once() -> None:
