@@ -20,6 +20,7 @@ HEAD = """.version 8.0
 .extern .func (.param .b32 r) vprintf (.param .b64 f, .param .b64 b);
 .extern .func (.param .b64 r) malloc (.param .b64 n);
 .global .align 1 .b8 hello[4] = {104, 105, 10, 0};
+.global .align 1 .b8 number[4] = {37, 100, 10, 0};
 .global .align 4 .u32 counter = 5;
 .visible .entry k(.param .u64 x, .param .u64 y) {
     .reg .b64 %rd<12>; .reg .b32 %r<24>; .reg .b16 %h<6>; .reg .pred %p<6>; .reg .f32 %f<6>;
@@ -135,6 +136,16 @@ DECIDED = {
     "a size": "cp.async.cg.shared.global [%r4], [%rd1], 16, %r6;",
     "a trap": "setp.eq.u32 %p2, %r6, 7; @%p2 trap;",
 }
+
+
+def test_what_is_printed_and_allocated_is_decided() -> None:
+    call = """{ .param .b64 f; .param .b64 b; .param .b32 r; mov.u64 %rd7, hello; cvta.global.u64 %rd7, %rd7;
+        .local .align 8 .b8 values[8]; mov.u64 %rd8, values; cvta.local.u64 %rd8, %rd8; st.u32 [%rd8], VALUE;
+        st.param.b64 [f], %rd7; st.param.b64 [b], %rd8; call (r), vprintf, (f, b); }"""
+    for value, found in (("%r6", "unwritten"), ("%r1", "")):
+        assert kind(LUCK + call.replace("hello", "number").replace("VALUE", value)) == found
+    size = "{ .param .b64 n; .param .b64 r; cvt.u64.u32 %rd7, %r6; st.param.b64 [n], %rd7; call (r), malloc, (n); }"
+    assert kind(LUCK + size) == "unwritten"
 
 
 @pytest.mark.parametrize("name", DECIDED)

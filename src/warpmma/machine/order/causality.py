@@ -387,7 +387,7 @@ class Encounters:
         if self._memory is None:
             return np.zeros(offset.shape, bool)
         same = (self._memory[who] == cells)[:, None] & (self._cell[who][:, None] == offset // CELL)
-        return np.asarray(same & (self._when[who][:, None] > times))
+        return np.asarray(same & (self._when[who][:, None] > times + 1))  # `note` comes after the event
 
     def unfenced(self, own: tuple[int, int, int], other: tuple[int, int, int], time: int) -> SyncCells | None:
         """Return the memory through which two threads last communicated; None if they did not, or both have fenced.

@@ -100,7 +100,8 @@ def _load(batch: Batch, site: Site, address: int, size: int, lane: Array) -> int
     at = WarpRegister(np.broadcast_to(np.uint64(address), batch.shape))
     name = f"ld.u{8 * size}"
     (value,) = execute(batch, replace(site, mnemonic=name), row(name, batch.target), [at], lane)
-    return int(value.bits[lane][0])
+    (bits,) = batch.read(site, [value], [lane])
+    return int(bits[lane][0])
 
 
 def _string(batch: Batch, site: Site, address: int, lanes: Array) -> bytes:
