@@ -259,3 +259,14 @@ def non_negative(name: str, value: object) -> float:
             if 0 <= float(value) < math.inf:
                 return float(value)
     raise OperandError(f"{name} is {shown(value)}; expected a number of at least 0")
+
+
+def all_ones(where: Array, dtype: Any) -> Array:
+    """Return all bits of a dtype where something is true, 0 elsewhere.
+
+    Examples
+    --------
+    >>> all_ones(np.array([True, False]), np.uint16)
+    array([65535,     0], dtype=uint16)
+    """
+    return np.asarray(where) if np.dtype(dtype).kind == "b" else np.negative(where.astype(dtype))

@@ -16,7 +16,7 @@ def test_the_race_is_found_and_its_mending_is_right(capsys: pytest.CaptureFixtur
     import cuda_race
 
     x = np.random.default_rng(3).standard_normal(500).astype(np.float32)
-    with pytest.raises(HazardError, match=r"block_sum\.cu:29: .*race: .*read it at .*block_sum\.cu:27"):
+    with pytest.raises(HazardError, match=r"block_sum\.cu:27: .*race: .*writes it later, at .*block_sum\.cu:29"):
         cuda_race.launch(x)
     sums, report = cuda_race.launch(x, "-DSYNCWARP")
     assert report.hazards == [] and np.allclose(sums, [x[:256].sum(), x[256:].sum()], atol=1e-4)

@@ -102,7 +102,10 @@ def test_a_heap_that_is_full_gives_null() -> None:
         (FREE + FREE, "free of what malloc did not give, or of what was freed"),
         ("add.s64 %rd2, %rd2, 8;" + FREE, "free of what malloc did not give"),
         (FREE + "ld.u32 %r1, [%rd2];", "outside of all"),
-        ("ld.u32 %r1, [%rd2];", "it was not written since malloc gave it"),
+        (
+            "ld.u32 %r1, [%rd2]; st.u32 [%rd2], %r1;",
+            "it was not written since malloc gave it, and its value is left in",
+        ),
         ("st.u32 [%rd2+8], %r1;", "outside of all"),
     ],
 )

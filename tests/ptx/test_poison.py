@@ -1,4 +1,4 @@
-"""Uninitialized values propagate through the registers of a program, and are a hazard where they matter."""
+"""Poison is followed through registers, memory and matrix units of a program, and is a hazard where it decides."""
 
 from __future__ import annotations
 
@@ -46,6 +46,9 @@ def launch(body: str, **options: object) -> tuple[np.ndarray, object]:
     return y.numpy(), report
 
 
+STORED = "mul.wide.u32 %rd2, %r1, 4; add.u64 %rd2, %rd1, %rd2; st.global.u32 [%rd2], %r7;"
+
+
 def line(text: str) -> int:
     """Return in which line of the whole text something stands."""
     whole = (HEAD + LOADED).splitlines()
@@ -77,13 +80,12 @@ USES = {
     "stored": ("st.global.u32", "add.u32 %r7, %r6, 1; mul.wide.u32 %rd2, %r1, 4; add.u64 %rd1, %rd1, %rd2;"
                "st.global.u32 [%rd1], %r7;"),
     "an address": ("ld.global.u32", "mul.wide.u32 %rd2, %r6, 4; add.u64 %rd1, %rd1, %rd2; ld.global.u32 %r7, [%rd1];"),
-    "a guard": ("mov.u32", "setp.eq.u32 %p3, %r6, 7; not.pred %p4, %p3; @%p4 mov.u32 %r7, 1;"),
-    "a branch": ("bra", "setp.eq.u32 %p3, %r6, 7; @%p3 bra END; mov.u32 %r7, 1; END:"),
+    "a guard": ("ld.global.u32", "setp.eq.u32 %p3, %r6, 7; not.pred %p4, %p3; @%p4 ld.global.u32 %r7, [%rd1];"),
+    "a branch": ("bra", "setp.eq.u32 %p3, %r6, 7; @%p3 bra END; ld.global.u32 %r7, [%rd1]; END:"),
     "a mask": ("shfl.sync.bfly.b32", "or.b32 %r7, %r6, -2; shfl.sync.bfly.b32 %r8, %r1, 1, 31, %r7;"),
     "a lane": ("shfl.sync.idx.b32", "add.u32 %r7, %r6, 1; shfl.sync.idx.b32 %r8, %r1, %r7, 31, -1;"),
-    "a vote": ("vote.sync.any.pred", "setp.eq.u32 %p3, %r6, 7; vote.sync.any.pred %p4, %p3, -1;"),
-    "a fragment": ("mma.sync", "add.u32 %r7, %r6, 1; mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 "
-                   "{%r8, %r9, %r10, %r11}, {%r7, %r7}, {%r7}, {%r1, %r1, %r1, %r1};"),
+    "an atomic": ("atom.global.cas.b32", "atom.global.cas.b32 %r7, [%rd1], 0, %r6;"),
+    "a membermask": ("vote.sync.any.pred", "or.b32 %r7, %r6, -2; vote.sync.any.pred %p4, %p3, %r7;"),
 }  # fmt: skip
 
 
@@ -100,7 +102,7 @@ def test_where_it_decides_something_it_is_a_hazard(use: str) -> None:
 
 def test_a_shuffle_takes_it_to_other_lanes() -> None:
     with pytest.raises(wm.machine.HazardError, match=r"poison: .*lane 0 .*shfl.sync.bfly.b32") as caught:
-        launch(LOADED + "shfl.sync.bfly.b32 %r7, %r6, 4, 31, -1; add.u32 %r7, %r7, 1; st.global.u32 [%rd1], %r7;")
+        launch(LOADED + "shfl.sync.bfly.b32 %r7, %r6, 4, 31, -1; add.u32 %r7, %r7, 1;" + STORED)
     assert caught.value.hazard.count == 124  # lanes 4 to 7 have what lanes 0 to 3 loaded
 
 

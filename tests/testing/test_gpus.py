@@ -98,7 +98,7 @@ def test_what_cannot_be_launched_is_refused() -> None:
         gpu.launch(lambda t: None, 1, 32, [], limit=3, seed=1)
     with pytest.raises(PtxError, match="No such file"):
         gpu.load("no_such.ptx")
-    with pytest.raises(HazardError, match=r"^scale.ptx:15(:5)?: st.global.f32: race"):
+    with pytest.raises(HazardError, match=r"^scale.ptx:13(:5)?: ld.global.f32: race"):
         gpu.launch(gpu.load(SCALE, "scale.ptx"), 2, 32, [np.ones(32, np.float32), 2.0])
 
 

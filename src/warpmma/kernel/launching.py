@@ -69,11 +69,12 @@ def launch(
         and its writes persist.
     shared : int
         Bytes of shared memory of a block, at most as many as the target has for one.
-    hazards : "error", "warn", "count", "off" or dict
+    hazards : "error", "strict", "warn", "count", "off" or dict
         What to do about hazards, or about kinds of them (`hazards.KINDS`): raise `HazardError`, or a `HazardWarning`
         at the kernel's line, once for each kind and line; or only count them, in `Launch.counts`. "off" is faster:
         accesses are not tracked, so races, unwritten memory and poison are not found; addresses are still checked, and
-        barriers still work.
+        barriers still work. "strict" is "error" here; in PTX, CUDA C++ and Triton, a read that depends on luck is an
+        error only where its value decides something, and with "strict" at once.
     engine
         As for `execute`.
     threads : int, optional

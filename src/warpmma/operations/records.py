@@ -26,6 +26,7 @@ from ..isa import FormInstruction, OperandSpec, Signature
 from ..isa import RegisterType as RegisterType
 from ..isa import register_type as register_type
 from ..registers import LANES
+from .carriage import Carriage, whole
 from .measurements import elsewhere
 
 Direction = Literal["load", "store"]
@@ -102,8 +103,8 @@ class Operation(InstructionRow):
     passes : callable or None
         From the operands' arrays to the lane from which each lane's first result comes, int `[..., 32]`: what that lane
         has not written of the first input passes through, unread, as with `travels`. `shfl`'s.
-    decisive : tuple of (int, int)
-        Inputs, and a value of each that decides the result whatever the others are: 0 of `and`.
+    carriage : callable
+        Which bits of its results are poison if some bits of its operands are (`carriage`).
     masked : bool
         Whether the last input is a mask of the lanes that take part.
     reads_carry, writes_carry : bool
@@ -145,7 +146,7 @@ class Operation(InstructionRow):
     writes_carry: bool = False
     vectors: tuple[int, int] = (0, 0)
     selectors: tuple[str, ...] = ()
-    decisive: tuple[tuple[int, int], ...] = ()
+    carriage: Carriage = field(default=whole, repr=False, compare=False)
     masked: bool = False
     output_types: tuple[str, ...] = ()
     wider: bool = False

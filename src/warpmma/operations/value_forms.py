@@ -11,13 +11,14 @@ import numpy as np
 
 from .._arrays import Array
 from ..arithmetic import ElementForm, run_elements
+from .carriage import moved
 from .elements import operands
 from .forms import Form
 from .measurements import ALL, measured
 from .records import DTYPES, Operation
 
 Words = tuple[str, ...]
-MOVE: Mapping[str, Any] = MappingProxyType({"travels": True, "symbols": True, "specials": True})
+MOVE: Mapping[str, Any] = MappingProxyType({"travels": True, "symbols": True, "specials": True, "carriage": moved()})
 """Fields that rows of `mov` share."""
 Version = tuple[int, int]
 

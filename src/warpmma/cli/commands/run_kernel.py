@@ -60,7 +60,11 @@ def add_run(parser: argparse.ArgumentParser) -> None:
     add("--arch", help="what a .cu file is compiled for (default: sm_80, or the target if that is older)")
     add("--option", metavar="OPTION", action="append", default=[], help="for the compiler: --option=-DTILE=32")
     add("--compiler", default="auto", help="auto, nvrtc or nvcc")
-    add("--hazards", default="warn", help="warn (all are listed), error (the first ends the launch) or off")
+    add(
+        "--hazards",
+        default="warn",
+        help="warn (all are listed), error (the first ends the launch), strict, count or off",
+    )
     add("--limit", help="where a launch ends: instructions of warps, or seconds as in 10s")
     add("--seed", type=int, default=0, help="of random contents, and of who goes first where CUDA leaves that open")
     add("--save", metavar="FILE.npz", help="all arrays, as they are after the launch, or when it ended")

@@ -5,5 +5,6 @@ from .grain_engine import GrainRuns, all_set, count_readers, fill, none, note, o
 from .lanes import Lanes
 from .literals import fits, is_number, literal
 from .memory_engine import acting, alike, flat, get, joined, locate, put, split, store, store_order
+from .poison import Origin, Poison, PoisonBytes
 from .site import Site
 from .warp_register import RegisterShadow, WarpRegister, merged, merged_shadow

@@ -3,18 +3,21 @@
 The rules:
 
 1. A register holds 16, 32 or 64 bits or a predicate in every lane. Its shadow marks the lanes that hold poison: lanes
-   that have not written it, or that loaded unwritten memory. Reading poison is a hazard; in programs it propagates
-   (`computing`).
+   that have not written it, or that read what depends on luck (`poison`). Of these lanes it may know which bits are
+   poison; otherwise all are. Reading poison is a hazard; in programs it propagates (`computing`).
 2. An instruction writes the lanes that execute it; other lanes keep what they had.
-3. A shadow names the line that made the poison.
+3. A shadow names the line that made the poison, and its origin, if that was a read.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from ..._arrays import Array
+from ..._arrays import Array, all_ones
 from ...operations import DTYPES
+from .poison import Origin
 from .site import Site
 
 _KINDS = {np.dtype(dtype): kind for kind, dtype in DTYPES.items()}
@@ -29,12 +32,18 @@ class RegisterShadow:
         Lanes that hold no poison, `[..., lane]`.
     site : Site or None
         The line that made the poison.
+    bits : ndarray or None
+        The poison bits, of the register's dtype, `[..., lane]`; None if all bits of the other lanes are.
+    origin : Origin or None
+        Where the poison comes from; None if lanes have not written the register.
     """
 
-    __slots__ = ("site", "written")
+    __slots__ = ("bits", "origin", "site", "written")
 
-    def __init__(self, written: Array, site: Site | None = None) -> None:
-        self.written, self.site = written, site
+    def __init__(
+        self, written: Array, site: Site | None = None, bits: Array | None = None, origin: Origin | None = None
+    ) -> None:
+        self.written, self.site, self.bits, self.origin = written, site, bits, origin
 
     def poison(self, lanes: Array) -> Array:
         """Return which of some lanes hold poison."""
@@ -43,6 +52,14 @@ class RegisterShadow:
     def clean(self, lanes: Array) -> bool:
         """Whether none of some lanes holds poison."""
         return self.written is lanes or not bool(np.greater(lanes, self.written).any())
+
+    def mask(self, dtype: Any) -> Array:
+        """Return the poison bits of a register of a dtype."""
+        return all_ones(~self.written, dtype) if self.bits is None else self.bits
+
+    def made_at(self, site: Site) -> RegisterShadow:
+        """Return the same shadow with another line that made it."""
+        return RegisterShadow(self.written, site, self.bits, self.origin)
 
 
 class WarpRegister:
@@ -86,13 +103,17 @@ class WarpRegister:
 
 def merged(old: WarpRegister, new: WarpRegister, lanes: Array) -> WarpRegister:
     """Return a register with `new` in some lanes, and `old` in the others (rule 2)."""
-    return WarpRegister(np.where(lanes, new.bits, old.bits), merged_shadow(old.shadow, new.shadow, lanes))
+    shadow = merged_shadow(old.shadow, new.shadow, lanes, dtype=old.bits.dtype)
+    return WarpRegister(np.where(lanes, new.bits, old.bits), shadow)
 
 
 def merged_shadow(
-    old: RegisterShadow | None, new: RegisterShadow | None, lanes: Array, site: Site | None = None
+    old: RegisterShadow | None, new: RegisterShadow | None, lanes: Array, site: Site | None = None, dtype: Any = None
 ) -> RegisterShadow | None:
-    """Return the shadow of a register with `new` in some lanes, which `site` wrote, and `old` in the others."""
+    """Return the shadow of a register with `new` in some lanes, which `site` wrote, and `old` in the others.
+
+    `dtype` is the register's.
+    """
     if old is None and new is None:
         return None
     if new is None or new.written is lanes:
@@ -101,5 +122,11 @@ def merged_shadow(
         written = np.where(lanes, new.written, True if old is None else old.written)
     if written.all():
         return None
+    bits, known = None, [x for x in (new, old) if x is not None]
+    if any(x.bits is not None for x in known):
+        none = np.zeros(lanes.shape, dtype)
+        masks = [none if x is None else x.mask(dtype) for x in (new, old)]
+        bits = np.where(lanes, *masks)
+    origin = next((x.origin for x in known if x.origin is not None), None)
     made = None if new is None else new.site
-    return RegisterShadow(written, made or site or (None if old is None else old.site))
+    return RegisterShadow(written, made or site or (None if old is None else old.site), bits, origin)

@@ -1,6 +1,6 @@
 """A batch of blocks: grid, lanes, special registers, and the state spaces of addresses."""
 
-from .batch import Batch, Results
+from .batch import Batch, Carried, Results
 from .grid import Grid
 from .register_file import RegisterFile
 from .special import SPECIAL, special_bits, special_kind

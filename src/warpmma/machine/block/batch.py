@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,13 +15,21 @@ from ..._arrays import Array, everywhere
 from ...arithmetic import Engine, resolve, runs_elements
 from ...errors import OperandError
 from ...operations import DTYPES, Access, MatrixMove, Operation, WmmaMove
-from ..base import Lanes, RegisterShadow, Site, WarpRegister, is_number, literal
+from ..base import Lanes, Origin, Poison, RegisterShadow, Site, WarpRegister, is_number, literal
 from ..memory import GlobalMemory, GlobalSpace, LocalMemory, SharedMemory
 from ..order import History, VectorClocks
 from ..report import Costs, Reporter, Watching
 from ..sync import AsyncOperations, Barriers, ClusterBarrier, MbarrierPhases
 
 Results = tuple[WarpRegister, ...]
+
+
+class Carried(NamedTuple):
+    """The poison of registers that an instruction reads."""
+
+    masks: list[Array]  # the poison bits of each
+    site: Site  # the line that made the poison of one
+    origin: Origin | None  # None if lanes have not written it
 
 
 class Batch:
@@ -52,8 +60,6 @@ class Batch:
     Attributes
     ----------
     blocks : range
-    loaded_poison : set of Site
-        Loads that read unwritten memory without a report.
     """
 
     def __init__(
@@ -64,7 +70,6 @@ class Batch:
         self.target, self.memory, self.reporter, self.costs = target, memory, reporter, costs
         self.engine, self.workers, self.seed, self.blocks = engine, workers, seed, blocks
         self.poison_travels, self.watching = poison_travels, watching
-        self.loaded_poison: set[Site] = set()
         self.native = resolve(engine) == "native" and runs_elements()
         self.lanes = Lanes(len(blocks), threads)
         self.clocks = VectorClocks(blocks, self.lanes.shape[1], history, tracking=reporter.tracking)
@@ -171,38 +176,93 @@ class Batch:
                 bad = register.shadow.poison(lanes)
                 if not bad.any():
                     continue
-                if register.site in self.loaded_poison:
-                    what = f"unwritten memory is read, and its value matters at {site.place} ({site.mnemonic})"
-                    self.reporter.report("unwritten", register.site, bad, other=site, detail=what)
+                if register.shadow.origin is not None:
+                    self.reporter.decides(register.shadow.origin, site, bad)
                     continue
                 which = f"; it is number {i} of {len(registers)} here" if len(registers) > 1 else ""
                 detail = _origin(register, self.poison_travels) + which
                 self.reporter.report("poison", site, bad, other=register.site, detail=detail)
         return [register.bits for register in registers]
 
-    def made(self, bits: Array, lanes: Array, site: Site, poison: Array | None = None) -> WarpRegister:
-        """Return a result that lanes have written, except those that hold poison."""
+    def decide(self, site: Site, poison: Poison | None, lanes: Array) -> None:
+        """Report the lanes whose bytes, `[block, warp, lane, byte]`, hold poison: it decides something."""
+        if poison is not None and poison.origin is not None:
+            bad = lanes & poison.bits.any(axis=-1)
+            if bad.any():
+                self.reporter.decides(poison.origin, site, bad)
+
+    def carried(self, registers: Sequence[WarpRegister], site: Site, lanes: Array) -> Carried | None:
+        """Return the poison of registers in some lanes, which a line reads; None if there is none."""
+        bad = [x.shadow is not None and not x.shadow.clean(lanes) for x in registers]
+        if not any(bad):
+            return None
+        shadows = [x.shadow for x, some in zip(registers, bad, strict=True) if some and x.shadow is not None]
+        if len(shadows) > 1:  # one origin is kept: that of most lanes
+            shadows.sort(key=lambda x: -np.count_nonzero(x.poison(lanes)))
+        masks = []
+        for x in registers:
+            mask = np.zeros(self.shape, x.bits.dtype) if x.shadow is None else x.shadow.mask(x.bits.dtype)
+            masks.append(np.where(lanes, mask, x.bits.dtype.type(0)))
+        origin = next((x.origin for x in shadows if x.origin is not None), None)
+        made = next((x.site for x in shadows if x.site is not None), site)
+        return Carried(masks, made, origin)
+
+    def held(self, bits: Array, found: Carried) -> Poison:
+        """Return poison of registers as that of bytes, `[block, warp, lane, byte]`, which memory can hold."""
+        origin = found.origin
+        if origin is None:
+            register = WarpRegister(bits, RegisterShadow(bits, found.site))
+            says = _origin(register, travels=True)
+            origin = self.reporter.origin("poison", found.site, np.asarray(bits.any(axis=-1)), says)
+        return Poison(bits, origin)
+
+    def made(
+        self, bits: Array, lanes: Array, site: Site, poison: Array | None = None, origin: Origin | None = None
+    ) -> WarpRegister:
+        """Return a result that lanes have written, except those that hold poison.
+
+        Parameters
+        ----------
+        bits : ndarray
+        lanes : ndarray of bool
+        site : Site
+        poison : ndarray, optional
+            Its poison bits, of its dtype; or bool, for all bits of lanes.
+        origin : Origin, optional
+            Of the poison.
+        """
         if bits.shape != self.shape:
             bits = np.broadcast_to(bits, self.shape)
         if not self.reporter.tracking:
             return WarpRegister(bits)
-        written = None if lanes is self.lanes.alive else lanes
+        written, mask = None if lanes is self.lanes.alive else lanes, None
         if poison is not None and poison.any():
-            written = ~poison if written is None else written & ~poison
-        return WarpRegister(bits, None if written is None else RegisterShadow(written, site))
+            clean = ~poison if poison.dtype == np.bool_ else poison == 0
+            written = clean if written is None else written & clean
+            if poison.dtype != np.bool_:
+                mask = np.where(lanes, poison, ~poison.dtype.type(0))
+        return WarpRegister(bits, None if written is None else RegisterShadow(written, site, mask, origin))
 
-    def fragment(self, registers: Array, lanes: Array, site: Site, poison: Array | None = None) -> Results:
+    def fragment(
+        self, registers: Array, lanes: Array, site: Site, poison: Array | None = None, origin: Origin | None = None
+    ) -> Results:
         """Return the registers of a fragment, `[block, warp, register, lane]`, as `made` does each."""
         found = []
         for i in range(registers.shape[-2]):
-            register = self.made(registers[..., i, :], lanes, site, None if poison is None else poison[..., i, :])
+            of = None if poison is None else poison[..., i, :]
+            register = self.made(registers[..., i, :], lanes, site, of, origin)
             register.part = registers, i
             found.append(register)
         return tuple(found)
 
     def read_fragment(self, site: Site, registers: Sequence[WarpRegister], lanes: Array) -> Array:
-        """Bits of registers as a fragment, `[block, warp, register, lane]`: the one that they are parts of, if so."""
-        bits = self.read(site, registers, [lanes] * len(registers))
+        """Bits of registers as a fragment, `[block, warp, register, lane]`: the one that they are parts of, if so.
+
+        Poison is reported, unless it is followed.
+        """
+        bits = [x.bits for x in registers]
+        if not self.reporter.follows:
+            self.read(site, registers, [lanes] * len(registers))
         part = registers[0].part
         if part is not None:
             whole, first = part

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..._arrays import Array
 from ...operations import WINDOWS, MemoryOrder, MemoryScope
-from ..base import Site
+from ..base import Poison, Site
 from ..memory import Allocation, Space, Touch
 from .batch import Batch
 
@@ -96,32 +96,30 @@ def touches(
 def load(
     batch: Batch, site: Site, space: str, address: Array, size: int, lanes: Array, *, element: int,
     order: MemoryOrder = "weak", scope: MemoryScope = "gpu", travels: bool = False, plain: bool = False,
-) -> tuple[Array, Array | None]:  # fmt: skip
+) -> tuple[Array, Poison | None]:  # fmt: skip
     """Load from wherever lanes' addresses are, and count it, as a plain `ld` or another: see `Space.load`."""
     data: Array | None = None
-    poison: Array | None = None
+    poison: Poison | None = None
     for memory, at, some in parts(batch, site, space, address, lanes):
         batch.costs.accessed(site, memory.name, at, size, some, load=plain)
         silent = travels and memory.keeps_poison
         found, bad = memory.load(site, at, size, some, element=element, order=order, scope=scope, travels=silent)
-        if silent and bad is not None and bad.any():
-            batch.loaded_poison.add(site)
         if data is None:
             data, poison = found, bad
             continue
         data[some] = found[some]
         if bad is not None:
-            poison = np.zeros(bad.shape, bool) if poison is None else poison
-            poison[some] = bad[some]
+            poison = Poison(np.zeros(bad.bits.shape, np.uint8), bad.origin) if poison is None else poison
+            poison.bits[some] = bad.bits[some]
     assert data is not None  # there is always a part
     return data, poison
 
 
 def store(
     batch: Batch, site: Site, space: str, address: Array, data: Array, lanes: Array, *, order: MemoryOrder = "weak",
-    scope: MemoryScope = "gpu",
+    scope: MemoryScope = "gpu", poison: Poison | None = None,
 ) -> None:  # fmt: skip
-    """Store bytes `[block, warp, lane, size]` to wherever lanes' addresses are, and count it."""
+    """Store bytes `[block, warp, lane, size]` and their poison to wherever lanes' addresses are, and count it."""
     for memory, at, some in parts(batch, site, space, address, lanes):
         batch.costs.accessed(site, memory.name, at, data.shape[-1], some)
-        memory.store(site, at, data, some, order=order, scope=scope)
+        memory.store(site, at, data, some, order=order, scope=scope, poison=poison)

@@ -18,7 +18,7 @@ import numpy as np
 
 from ..._arrays import Array
 from ...operations import AsyncStore, Atomic, BulkCopy, row
-from ..base import Site, joined
+from ..base import Poison, Site, joined
 from ..block import Batch, Results, touches
 from ..order import CLUSTER_BLOCKS
 from ..sync import Groups, Pending, Touched
@@ -63,30 +63,36 @@ def _copied(
     """Begin copies of so many bytes."""
     to, origin, barriers = where
     found: Array = np.zeros((int(np.count_nonzero(lanes)), size), np.uint8)
+    held: Poison | None = None
     sources: list[Touched] = []
     for _, allocation, touch in touches(batch, site, row.origin, origin, size, lanes, _UNIT) if size else ():
-        found[touch.lanes[lanes]], _ = allocation.load(touch, 1)
+        found[touch.lanes[lanes]], poison = allocation.load(touch, 1)
+        if poison is not None and poison.origin is not None:
+            held = Poison(np.zeros(found.shape, np.uint8), poison.origin) if held is None else held
+            held.bits[touch.lanes[lanes]] = poison.bits
         sources.append((allocation, touch))
     for space in (row.origin, row.to):
         batch.costs.moved(site, space, found.size)
+    if held is not None and row.operation:
+        batch.decide(site, held.on(lanes), lanes)
     if row.operation:
         _combine(batch, site, row, to, found, lanes)
         copies = Pending(lanes, [])
     else:
         groups: Groups | None = "cp.async.bulk" if row.grouped else None
-        copies = _begin(batch, site, row.to, to, found, lanes, sources, groups)
+        copies = _begin(batch, site, row.to, to, found, lanes, sources, groups, poison=held)
     if barriers is not None:
         transacted(batch, site, barriers, np.full(lanes.shape, size), lanes, copies)
 
 
 def _begin(
     batch: Batch, site: Site, space: str, to: Array, data: Array, lanes: Array,
-    sources: list[Touched], groups: Groups | None, alignment: int = _UNIT,
+    sources: list[Touched], groups: Groups | None, alignment: int = _UNIT, poison: Poison | None = None,
 ) -> Pending:  # fmt: skip
     """Reserve the bytes that lanes will write; `data` holds their values (rule 1)."""
     pieces = touches(batch, site, space, to, data.shape[1], lanes, alignment) if data.size else ()
     targets = ((allocation, touch) for _, allocation, touch in pieces)
-    return batch.async_operations.issue(site, to, targets, data, lanes, sources, groups)
+    return batch.async_operations.issue(site, to, targets, data, lanes, sources, groups, poison)
 
 
 def _combine(batch: Batch, site: Site, reduction: BulkCopy | AsyncStore, to: Array, data: Array, lanes: Array) -> None:

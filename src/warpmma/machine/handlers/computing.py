@@ -4,11 +4,12 @@ The rules:
 
 1. An operation reads a register in the lanes where its value counts (`needed`). An unwritten value there is poison, and
    reported.
-2. Where poison propagates (`Batch.poison_travels`, and the rows that say so) the result is poison instead: compilers
-   let all lanes compute on values that only some have loaded, and use only the results in these lanes. Poison is
-   reported where it decides something: as an address, a guard or a mask, in a store to memory, or where lanes or
-   fragments are combined.
-3. Poison names the line that made it first, or the last line that moved it to another lane.
+2. Where poison is followed (rule 5 of `hazards`), the poison bits of the results are those of `operations.carriage`:
+   compilers let all lanes compute on values that only some have loaded, and use only the results in these lanes. `shfl`
+   gives a lane the poison bits of its source. What else combines lanes gives poison to all of a membermask if one lane
+   of it brings poison; a poisoned membermask, or source lane, is reported.
+3. With "strict", poison propagates through operations of one lane, and in kernels in Python through rows that say so.
+4. Poison names the line that made it first, or the last line that moved it to another lane.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._arrays import Array, frozen
+from ..._arrays import Array, all_ones, frozen
 from ...operations import DTYPES, UNDEFINED, Operation
 from ...registers import LANES
 from ..base import Site, WarpRegister
@@ -29,32 +30,82 @@ def compute(batch: Batch, site: Site, row: Operation, operands: Sequence[Any], l
     """Execute an operation."""
     bits = [x.bits if isinstance(x, WarpRegister) else x for x in operands]
     registers = [x for x in operands if isinstance(x, WarpRegister)]
-    poison = _poison(batch, site, row, registers, bits, lanes)
-    made = site if poison is None or row.passes is not None else _made_at(registers, site)
+    if batch.reporter.follows:
+        return _followed(batch, site, row, operands, registers, lanes)
+    poison = _poison(batch, site, row, operands, bits, lanes)
+    made, origin = site, None
+    if poison is not None:
+        shadows = [x.shadow for x in registers if x.shadow is not None]
+        origin = next((x.origin for x in shadows if x.origin is not None), None)
+        if row.passes is None:
+            made = next((x.site for x in shadows if x.site is not None), site)
     results = _together(batch, site, row, bits, lanes) if row.lanes else batch.function(row)(*bits)
     return tuple(
-        batch.made(np.asarray(x, DTYPES[kind]), lanes, made, None if i and row.passes else poison)
+        batch.made(np.asarray(x, DTYPES[kind]), lanes, made, None if i and row.passes else poison, origin)
         for i, (x, kind) in enumerate(zip(results, row.outputs, strict=True))
     )
 
 
+def _followed(
+    batch: Batch, site: Site, row: Operation, operands: Sequence[Any], registers: list[WarpRegister], lanes: Array
+) -> Results:
+    """Execute an operation, and follow the poison of its operands (rule 2)."""
+    bits = [x.bits if isinstance(x, WarpRegister) else x for x in operands]
+    if row.lanes:
+        steering = registers[-1:] if row.passes is None else registers[1:]
+        batch.read(site, steering, [lanes] * len(steering))
+    found = batch.carried(registers, site, lanes)
+    results = _together(batch, site, row, bits, lanes) if row.lanes else batch.function(row)(*bits)
+    poison: list[Array | None] = [None] * len(row.outputs)
+    made = site
+    if found is not None:
+        given = iter(found.masks)
+        masks = [_some(next(given)) if isinstance(x, WarpRegister) else None for x in operands]
+        dtypes = [DTYPES[kind] for kind in row.outputs]
+        if not any(mask is not None for mask in masks):
+            pass
+        elif row.passes is not None:
+            source = np.broadcast_to(row.passes(*bits), batch.shape)
+            poison[0] = None if masks[0] is None else np.take_along_axis(masks[0], source, axis=-1)
+        elif row.lanes:
+            poison = list(_of_groups(masks[0], bits[-1], batch.shape, dtypes))
+        else:
+            poison = list(row.carriage(row.compute, bits, masks, dtypes))
+            made = found.site
+    return tuple(
+        batch.made(np.asarray(x, DTYPES[kind]), lanes, made, mask, None if found is None else found.origin)
+        for x, kind, mask in zip(results, row.outputs, poison, strict=True)
+    )
+
+
+def _some(mask: Array) -> Array | None:
+    return mask if mask.any() else None
+
+
+def _of_groups(mask: Array | None, members: Array, shape: tuple[int, ...], dtypes: Sequence[Any]) -> list[Array]:
+    """Return poison in all lanes of the membermasks in which one lane brings poison."""
+    bad = np.zeros(shape, bool) if mask is None else np.broadcast_to(mask != 0, shape)
+    words = np.bitwise_or.reduce(np.where(bad, _BITS, np.uint32(0)), axis=-1, keepdims=True)
+    some = np.broadcast_to(members & words != 0, shape)
+    return [all_ones(some, dtype) for dtype in dtypes]
+
+
 def _poison(
-    batch: Batch, site: Site, row: Operation, registers: list[WarpRegister], bits: list[Any], lanes: Array
+    batch: Batch, site: Site, row: Operation, operands: Sequence[Any], bits: list[Any], lanes: Array
 ) -> Array | None:
-    """Report needed lanes that hold poison, or return the lanes to which poison propagates."""
+    """Report needed lanes that hold poison, or return the lanes to which poison propagates (rule 3)."""
+    registers = [x for x in operands if isinstance(x, WarpRegister)]
     if not batch.reporter.tracking or all(x.defined is None for x in registers):
         return None
     needed = [lanes] * len(registers)
     if row.travels or (batch.poison_travels and not row.lanes):
-        if row.needed is not None:
-            needed = [lanes & some for some in row.needed(*bits)]
-        poison = np.zeros(batch.shape, bool)
-        for x, some in zip(registers, needed, strict=True):
-            poison |= False if x.defined is None else some & ~x.defined
-        for i, value in row.decisive if poison.any() else ():
-            decided = bits[i] == value
-            poison &= ~(decided if registers[i].defined is None else decided & registers[i].defined)
-        return poison
+        found = batch.carried(registers, site, lanes)
+        if found is None:
+            return None
+        masks = iter(found.masks)
+        every = [_some(next(masks)) if isinstance(x, WarpRegister) else None for x in operands]
+        results = row.carriage(row.compute, bits, every, [DTYPES[kind] for kind in row.outputs])
+        return np.asarray(np.logical_or.reduce([x != 0 for x in results]))
     if row.passes is not None:
         needed[0] = np.zeros_like(lanes)
         batch.read(site, registers, needed)
@@ -67,11 +118,6 @@ def _poison(
         needed = [lanes & some for some in row.needed(*bits)]
     batch.read(site, registers, needed)
     return None
-
-
-def _made_at(registers: list[WarpRegister], site: Site) -> Site:
-    """Rule 3."""
-    return next((x.site for x in registers if x.defined is not None and x.site is not None), site)
 
 
 def _together(batch: Batch, site: Site, row: Operation, bits: list[Any], lanes: Array) -> tuple[Array, ...]:

@@ -10,7 +10,7 @@ import numpy as np
 from ..._arrays import Array
 from ...errors import OperandError
 from ...operations import Copy, CopyGroup
-from ..base import Site, acting
+from ..base import Poison, Site, acting
 from ..block import Batch, Results, touches
 from ..sync import Groups, Touched
 from .load_store import address, read
@@ -21,13 +21,16 @@ def copy(batch: Batch, site: Site, row: Copy, operands: Sequence[Any], lanes: Ar
     to, source, size, of_source, *policy = operands
     read(batch, site, policy, lanes)
     where, start = address(batch, site, to, lanes), address(batch, site, source, lanes)
-    data = np.zeros((*lanes.shape, size), np.uint8)
+    data, held = np.zeros((*lanes.shape, size), np.uint8), None
     sources: list[Touched] = []
     moved = 0
     for part, some in _parts(batch, site, of_source, size, lanes):
         moved += part * int(np.count_nonzero(some))
         for _, allocation, touch in touches(batch, site, "global", start, part, some, size) if part else ():
-            loaded, _ = allocation.load(touch, part)
+            loaded, poison = allocation.load(touch, part)
+            if poison is not None and poison.origin is not None:
+                held = Poison(np.zeros(data.shape, np.uint8), poison.origin) if held is None else held
+                held.bits[touch.lanes, :part] = poison.bits
             if part == size and len(loaded) == lanes.size:
                 data = loaded.reshape(data.shape)
             else:
@@ -36,7 +39,8 @@ def copy(batch: Batch, site: Site, row: Copy, operands: Sequence[Any], lanes: Ar
     batch.costs.moved(site, "global", moved)
     batch.costs.shared(site, where, size, lanes)
     targets = ((allocation, touch) for _, allocation, touch in touches(batch, site, "shared", where, size, lanes))
-    batch.async_operations.issue(site, where, targets, acting(data, lanes), lanes, sources, "cp.async")
+    bits = None if held is None else held.of(lanes)
+    batch.async_operations.issue(site, where, targets, acting(data, lanes), lanes, sources, "cp.async", bits)
     return ()
 
 

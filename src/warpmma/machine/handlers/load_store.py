@@ -11,7 +11,7 @@ from ..._arrays import Array
 from ...operations import DTYPES, WINDOWS, Access, MatrixMove
 from ...registers import LANES
 from ..base import Site, WarpRegister, joined, split
-from ..block import Batch, Results, load, store
+from ..block import Batch, Carried, Results, load, store
 
 
 def access(batch: Batch, site: Site, row: Access, operands: Sequence[Any], lanes: Array) -> Results:
@@ -36,20 +36,34 @@ def _load(batch: Batch, site: Site, row: Access, where: Any, lanes: Array) -> Re
         batch, site, row.space, at, row.size, lanes, element=row.bits // 8, order=row.order, scope=row.scope,
         travels=batch.poison_travels, plain=True,
     )  # fmt: skip
-    per = row.registers // row.count
     words = split(data, row.word)
     dtype = DTYPES[row.kind]  # of 8 bits, 16 are made
+    masks, origin = [None] * len(words) if poison is None else split(poison.bits, row.word), poison and poison.origin
     return tuple(
-        batch.made(words[i].astype(dtype, copy=False), lanes, site, None if poison is None else poison[..., i // per])
-        for i in range(row.registers)
-    )
+        batch.made(
+            word.astype(dtype, copy=False), lanes, site, None if mask is None else mask.astype(dtype, copy=False),
+            origin,
+        )
+        for word, mask in zip(words, masks, strict=True)
+    )  # fmt: skip
 
 
 def _store(batch: Batch, site: Site, row: Access, where: Any, values: Sequence[Any], lanes: Array) -> None:
     at = address(batch, site, where, lanes)
-    width = min(row.bits, 64)
-    data = joined([x.astype(f"u{width // 8}", copy=False) for x in read(batch, site, values, lanes)])
-    store(batch, site, row.space, at, data, lanes, order=row.order, scope=row.scope)
+    dtype = np.dtype(f"u{min(row.bits, 64) // 8}")
+    words, found = stored(batch, site, values, lanes)
+    data = joined([x.astype(dtype, copy=False) for x in words])
+    poison = None if found is None else batch.held(joined([x.astype(dtype) for x in found.masks]), found)
+    store(batch, site, row.space, at, data, lanes, order=row.order, scope=row.scope, poison=poison)
+
+
+def stored(
+    batch: Batch, site: Site, values: Sequence[WarpRegister], lanes: Array
+) -> tuple[list[Array], Carried | None]:
+    """Return the bits of registers that memory takes, and their poison, which is reported if it is not followed."""
+    if batch.reporter.follows:
+        return [x.bits for x in values], batch.carried(values, site, lanes)
+    return read(batch, site, values, lanes), None
 
 
 def address(batch: Batch, site: Site, register: WarpRegister, lanes: Array) -> Array:
@@ -71,12 +85,21 @@ def move(batch: Batch, site: Site, row: MatrixMove, operands: Sequence[Any], lan
         at = np.where(at - np.uint64(window.base) < np.uint64(window.size), at - np.uint64(window.base), at)
     if row.direction == "load":
         return _load_rows(batch, site, row, at, lanes_of_rows, lanes)
-    rows = row.collect(batch.read_fragment(site, values, lanes))
+    data = _collected(row, batch.read_fragment(site, values, lanes), lanes)
+    poison = None
+    if batch.reporter.follows and (found := batch.carried(values, site, lanes)) is not None:
+        poison = batch.held(_collected(row, np.stack(found.masks, axis=-2), lanes), found)
+    batch.costs.shared(site, at, row.row_bytes, lanes_of_rows)
+    batch.shared.store(site, at, data, lanes_of_rows, poison=poison)
+    return ()
+
+
+def _collected(row: MatrixMove, registers: Array, lanes: Array) -> Array:
+    """Make rows of registers, at the lanes that bring their addresses."""
+    rows = row.collect(registers)
     data = np.zeros((*lanes.shape, row.row_bytes), np.uint8)
     data[..., : row.address_lanes, :] = rows.reshape(*lanes.shape[:-1], row.address_lanes, row.row_bytes)
-    batch.costs.shared(site, at, row.row_bytes, lanes_of_rows)
-    batch.shared.store(site, at, data, lanes_of_rows)
-    return ()
+    return data
 
 
 def _load_rows(batch: Batch, site: Site, row: MatrixMove, at: Array, lanes_of_rows: Array, lanes: Array) -> Results:
@@ -84,8 +107,10 @@ def _load_rows(batch: Batch, site: Site, row: MatrixMove, at: Array, lanes_of_ro
     data_bytes = (1 << len(row.layout.column)) * row.bits // 8  # the rest of a row is padding
     data, poison = batch.shared.load(site, at, data_bytes, lanes_of_rows, alignment=row.alignment, element=1)
     registers = _distributed(row, data)
-    spoilt = None if poison is None else _distributed(row, poison.astype(np.uint8) * np.uint8(0xFF))
-    return batch.fragment(registers, lanes, site, None if spoilt is None else spoilt != 0)
+    if poison is None:
+        return batch.fragment(registers, lanes, site)
+    bits = _distributed(row, poison.bits)
+    return batch.fragment(registers, lanes, site, bits if batch.reporter.follows else bits != 0, poison.origin)
 
 
 def _distributed(row: MatrixMove, rows: Array) -> Array:

@@ -8,7 +8,9 @@ The rules:
    names the line: an `atom` of several lanes on one element that one of them changes; an `atom` on an element that
    another thread's atomic changed last, unordered with it; a sum of floats that rounds, of three or more such turns, or
    of two that give other bits in reverse order.
-3. Atomics do not race with each other if the scope of each holds both threads (`happens_before`); they race with
+3. Poison is combined like values: an element that is changed by poison, or that holds it, is poison after that, and in
+   every lane that changes it at once. What `cas` compares and writes, and finds, decides something.
+4. Atomics do not race with each other if the scope of each holds both threads (`happens_before`); they race with
    everything else.
 """
 
@@ -23,43 +25,63 @@ import numpy as np
 from ..._arrays import Array
 from ...formats import FORMATS, FloatFormat
 from ...operations import DTYPES, Atomic
-from ..base import Site, in_turns
+from ..base import Poison, Site, in_turns, joined
 from ..block import Batch, Results, touches
 from ..memory import Taken, Turns
-from .load_store import address, read
+from .load_store import address, read, stored
 
 
 def update(batch: Batch, site: Site, row: Atomic, operands: Sequence[Any], lanes: Array) -> Results:
     """Execute an atomic."""
-    where, values = _operands(batch, site, row, operands, lanes)
+    where, values, given = _operands(batch, site, row, operands, lanes)
     at = address(batch, site, where, lanes)
     found = np.zeros((*lanes.shape, row.size), np.uint8)
-    poison: Array | None = None
+    poison: Poison | None = None
+    decides = not batch.reporter.follows or row.operation == "cas"
     for space, allocation, touch in touches(batch, site, row.space, at, row.size, lanes):
         if not space.writeable(allocation, touch):
             continue
         batch.costs.moved(site, space.name, row.size * len(touch.offset))
         turns = partial(taking_turns, batch, row, space.name, [x[touch.lanes] for x in values])
-        found[touch.lanes], bad = allocation.update(touch.strong(row.order, row.scope), row.bits // 8, turns)
+        held = None if given is None else given.of(touch.lanes)
+        strong = touch.strong(row.order, row.scope)
+        found[touch.lanes], bad = allocation.update(strong, row.bits // 8, turns, given=held, decides=decides)
         if bad is not None:
-            poison = np.zeros((*lanes.shape, row.count), bool) if poison is None else poison
-            poison[touch.lanes] = bad
+            poison = Poison(np.zeros(found.shape, np.uint8), bad.origin) if poison is None else poison
+            poison.bits[touch.lanes] = bad.bits
     if not row.returns:
         return ()
-    words, per = found.view(DTYPES[row.kind]), row.registers // row.count
+    words = found.view(DTYPES[row.kind])
+    masks = None if poison is None else poison.bits.view(DTYPES[row.kind])
     return tuple(
-        batch.made(np.ascontiguousarray(words[..., i]), lanes, site, None if poison is None else poison[..., i // per])
+        batch.made(
+            np.ascontiguousarray(words[..., i]), lanes, site, None if masks is None else masks[..., i],
+            None if poison is None else poison.origin,
+        )
         for i in range(row.registers)
-    )
+    )  # fmt: skip
 
 
-def _operands(batch: Batch, site: Site, row: Atomic, operands: Sequence[Any], lanes: Array) -> tuple[Any, list[Array]]:
-    """Return the address, and each value as `[block, warp, lane, register]` of an element's bits, or 64."""
+def _operands(
+    batch: Batch, site: Site, row: Atomic, operands: Sequence[Any], lanes: Array
+) -> tuple[Any, list[Array], Poison | None]:
+    """Return the address, each value as `[block, warp, lane, register]` of an element's bits, or 64, and their poison.
+
+    What `cas` compares and writes decides something.
+    """
     where, *given = operands
     if row.hint:
         read(batch, site, [given.pop()], lanes)
-    words = [x.astype(f"u{min(row.bits, 64) // 8}") for x in read(batch, site, given, lanes)]
-    return where, [np.stack(words[i : i + row.registers], axis=-1) for i in range(0, len(words), row.registers)]
+    dtype = np.dtype(f"u{min(row.bits, 64) // 8}")
+    if row.operation == "cas":
+        words, carried = read(batch, site, given, lanes), None
+    else:
+        words, carried = stored(batch, site, given, lanes)
+    words = [x.astype(dtype) for x in words]
+    values = [np.stack(words[i : i + row.registers], axis=-1) for i in range(0, len(words), row.registers)]
+    if carried is None:
+        return where, values, None
+    return where, values, batch.held(joined([x.astype(dtype) for x in carried.masks]), carried)
 
 
 def taking_turns(batch: Batch, row: Atomic, space: str, values: list[Array], turns: Turns) -> Taken:

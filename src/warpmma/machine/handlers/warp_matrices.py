@@ -28,6 +28,7 @@ from ...registers import LANES, Packing
 from ..base import Site, WarpRegister
 from ..block import Batch, Results, load, store
 from .load_store import address, check_whole, read
+from .product_poison import collected, poison_of_product, spread
 
 _PIECE = 16
 
@@ -75,36 +76,47 @@ def _pieces(
 
 
 def _load(batch: Batch, site: Site, row: WmmaMove, pieces: Sequence[tuple[Array, int, Array]], lanes: Array) -> Results:
-    loaded, spoilt = [], []
+    loaded, spoilt, origin = [], [], None
     for at, size, some in pieces:
         element = max(row.bits // 8, 1)
         data, bad = load(batch, site, row.space or "generic", at, size, some, element=element)
         loaded.append(data)
-        spoilt.append(np.zeros((*lanes.shape, size // element), bool) if bad is None else bad)
+        spoilt.append(np.zeros((*lanes.shape, size), np.uint8) if bad is None else bad.bits)
+        origin = origin if bad is None else bad.origin
     layout = row.layout(batch.target)
     registers = _distributed(row, layout, _matrix(row, np.stack(loaded, axis=-3)))
-    poisoned = None
-    if any(x.any() for x in spoilt):
-        codes = _arranged(row, np.repeat(np.stack(spoilt, axis=-3), max(8 // row.bits, 1), axis=-1))
-        of_each = codes.reshape(*lanes.shape[:2], -1)[..., layout.flat % codes[0, 0].size]
-        poisoned = np.asarray(of_each.any(axis=-1))
-    return batch.fragment(registers, lanes, site, poisoned)
+    if not any(x.any() for x in spoilt):
+        return batch.fragment(registers, lanes, site)
+    bits = _distributed(row, layout, _matrix(row, np.stack(spoilt, axis=-3)))
+    return batch.fragment(registers, lanes, site, bits if batch.reporter.follows else bits != 0, origin)
 
 
 def _store(
     batch: Batch, site: Site, row: WmmaMove, pieces: Sequence[tuple[Array, int, Array]], fragment: Sequence[Any],
     lanes: Array,
 ) -> None:  # fmt: skip
-    layout = row.layout(batch.target)
-    matrix = _collected(layout, batch.read_fragment(site, fragment, lanes))[:, :, 0]
+    data = _lines(batch, row, batch.read_fragment(site, fragment, lanes), pieces[0][1])
+    held = batch.carried(fragment, site, lanes) if batch.reporter.follows else None
+    bits = None if held is None else _lines(batch, row, np.stack(held.masks, axis=-2), pieces[0][1])
+    for i, (at, size, some) in enumerate(pieces):
+        poison = None if bits is None or held is None else batch.held(_piece(bits, i, lanes, size), held)
+        store(batch, site, row.space or "generic", at, _piece(data, i, lanes, size), some, poison=poison)
+
+
+def _lines(batch: Batch, row: WmmaMove, registers: Array, size: int) -> Array:
+    """Make the pieces of a matrix, `[block, warp, piece, byte]`, of its fragment's registers."""
+    matrix = collected(row.layout(batch.target), registers)[:, :, 0]
     lines = matrix if row.order == "row" else matrix.swapaxes(-1, -2)
     codes = np.ascontiguousarray(lines).astype(f"u{row.bits // 8}")  # no element that is stored has fewer than 16 bits
-    data = codes.view(np.uint8).reshape(*lanes.shape[:2], -1, pieces[0][1])
-    for i, (at, size, some) in enumerate(pieces):
-        part = np.zeros((*lanes.shape, size), np.uint8)
-        piece = data[:, :, i * LANES : (i + 1) * LANES]
-        part[:, :, : piece.shape[2]] = piece
-        store(batch, site, row.space or "generic", at, part, some)
+    return codes.view(np.uint8).reshape(*matrix.shape[:2], -1, size)
+
+
+def _piece(data: Array, i: int, lanes: Array, size: int) -> Array:
+    """Return the pieces that lanes store in their i-th access, `[block, warp, lane, byte]`."""
+    part = np.zeros((*lanes.shape, size), np.uint8)
+    piece = data[:, :, i * LANES : (i + 1) * LANES]
+    part[:, :, : piece.shape[2]] = piece
+    return part
 
 
 def _arranged(row: WmmaMove, elements: Array) -> Array:
@@ -130,15 +142,6 @@ def _distributed(row: WmmaMove, layout: Layout, matrix: Array) -> Array:
     return layout.packing.join(np.ascontiguousarray(flat[..., layout.flat % flat.shape[-1]]))
 
 
-def _collected(layout: Layout, registers: Array) -> Array:
-    """Make matrices `[block, warp, copy, row, column]` of registers."""
-    word, position = layout.slots
-    words = registers.reshape(*registers.shape[:2], -1)[..., word]
-    if layout.packing.per_register > 1:
-        words = words >> layout.packing.shifts[position] & registers.dtype.type(layout.packing.mask)
-    return words.reshape(*registers.shape[:2], layout.matrices, *layout.shape[-2:])
-
-
 # Products
 
 
@@ -147,10 +150,11 @@ def multiply_matrices(batch: Batch, site: Site, row: WmmaMultiply, operands: Seq
     check_whole(batch, site, lanes)
     names: tuple[Operand, ...] = ("A", "B", "C", "D")
     layouts = {name: row.layout(name, batch.target) for name in names}
-    given, items = {}, iter(operands)
+    given, items, read_from = {}, iter(operands), list[WarpRegister]()
     for name, spec in zip(names, row.sources, strict=False):
         registers = [next(items) for _ in spec.names]
-        given[name] = _collected(layouts[name], batch.read_fragment(site, registers, lanes))
+        given[name] = collected(layouts[name], batch.read_fragment(site, registers, lanes))
+        read_from += registers
     d = np.empty(given["C"].shape[:2] + layouts["D"].shape[-2:], layouts["D"].packing.dtype)
     m, n = d.shape[-2:]
     of_a, of_b = _apart(layouts["A"]), _apart(layouts["B"])
@@ -167,7 +171,16 @@ def multiply_matrices(batch: Batch, site: Site, row: WmmaMultiply, operands: Seq
             )
     flat = d.reshape(*d.shape[:2], -1)[..., layouts["D"].flat]
     packed = layouts["D"].packing.join(flat)
-    return batch.fragment(packed, lanes, site)
+    held = batch.carried(read_from, site, lanes) if batch.reporter.follows else None
+    if held is None:
+        return batch.fragment(packed, lanes, site)
+    masks = iter(held.masks)
+    poison = {
+        name: collected(layouts[name], np.stack([next(masks) for _ in spec.names], axis=-2)) != 0
+        for name, spec in zip(names, row.sources, strict=False)
+    }
+    bits = spread(layouts["D"], poison_of_product(poison["A"], poison["B"], poison["C"]))
+    return batch.fragment(packed, lanes, held.site, bits, held.origin)
 
 
 def _apart(layout: Layout) -> int:

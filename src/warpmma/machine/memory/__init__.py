@@ -8,3 +8,4 @@ from .local_memory import LocalMemory
 from .retyping import Retyped, contradicts, expected, float_sites, retyped
 from .shared_memory import SharedMemory
 from .spaces import GlobalSpace, Space
+from .undoing import Undoing

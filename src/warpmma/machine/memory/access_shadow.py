@@ -5,7 +5,8 @@ The rules:
 1. Two threads race if both access a byte, one of them writes it, and neither access happens before the other
    (`happens_before`). The race is found at the second access; the first is named with its line.
 2. A thread that stores the same value as another thread, unordered, does not race: that is the hazard "same value". The
-   same holds when several lanes do so in one store.
+   same holds when several lanes do so in one store and, where poison is followed, when a thread stores what another has
+   read there.
 3. A `cp.async` may write its bytes, and read its source, from its issue until it has been waited for. Meanwhile, an
    access to the bytes, or a write to the source, is the hazard "pending". Afterwards it is as if the thread had written
    the bytes when it waited: other threads may read them after a barrier that follows.
@@ -16,7 +17,11 @@ The rules:
 5. If several lanes write a byte at once, the data of one stay (`memory_engine.store`). Lanes of a warp that store
    different values are the hazard "lane order"; warps that leave different values race. Copies to one place always
    race.
-6. An atomic reads and writes as one strong access (`happens_before`); lanes that meet take turns (`atomic_order`).
+6. Where poison is followed (rule 5 of `hazards`), a load reports nothing: bytes that are unwritten, pending, or written
+   by an unordered thread are poison. Poison is stored and loaded with its bytes. An atomic reports them at once.
+7. An atomic reads and writes as one strong access (`happens_before`); lanes that meet take turns (`atomic_order`).
+8. Poison that a launch leaves in global memory decides something: the host reads it. Bytes that the launch has loaded
+   since are a workspace; what became of them there was followed.
 """
 
 from __future__ import annotations
@@ -26,14 +31,15 @@ from typing import Any
 
 import numpy as np
 
-from ..._arrays import Array
-from ..base import GrainRuns, Site, all_set, get, store_order
-from ..order import WARP_BIT, SyncCells, ThreadScope, block_of, outside_scopes, thread_of
+from ..._arrays import Array, all_ones
+from ..base import GrainRuns, Origin, Poison, PoisonBytes, Site, all_set, get, store_order
+from ..order import WARP_BIT, Key, SyncCells, ThreadScope, block_of, outside_scopes, thread_of
 from ..report import Reporter
 from .accesses import Taken, Touch
 from .shadow_memory import Grains, Shadow, WrittenGrains, poison_of
 
 _LANE_ORDER = "another lane of the warp stores something else there in this very access: PTX leaves open which stays"
+UNWRITTEN = "unwritten memory is read"
 _FENCES = {
     ThreadScope.GPU: ("__threadfence()", "fence.acq_rel.gpu"),
     ThreadScope.CTA: ("__threadfence_block()", "fence.acq_rel.cta"),
@@ -59,15 +65,19 @@ class AccessShadow(Shadow):
         Offset of the first byte from a multiple of 32.
     element : callable
         Names the element at an address, of an access of a number of bytes.
+    key : (str, int)
+        Which piece of memory it is, in every run of a launch.
     """
 
     def __init__(
         self, reporter: Reporter, data: Array, *, written: bool | WrittenGrains, scope: ThreadScope, cause: str,
-        phase: int, element: Callable[[int, int], str],
+        phase: int, element: Callable[[int, int], str], key: Key,
     ) -> None:  # fmt: skip
+        self._key = key
         self._data, self._phase = data, phase
         self.grains = Grains(data.size, written=written, scope=scope, phase=phase)
         self._sources: list[Touch] = []  # of pending copies
+        self._held: PoisonBytes | None = None  # made when poison is stored
         self._sync_cells = SyncCells(scope)
         self._reporter, self._cause, self._element = reporter, cause, element
 
@@ -76,16 +86,80 @@ class AccessShadow(Shadow):
         """See `Shadow`."""
         return self.grains.known
 
-    def loads(self, touch: Touch, element: int, *, travels: bool) -> Array | None:
+    def loads(self, touch: Touch, element: int, *, travels: bool) -> Poison | None:
         """See `Shadow`; where poison travels it is not reported (rule 4)."""
         grains = self.grains.at(touch.offset, touch.size)
-        self._check_pending(touch, grains)
-        poison = self._poison(touch, grains, element, travels=travels)
-        self._check_writer(touch, grains, None)
+        if self._reporter.follows:
+            poison = self._followed(touch, grains)
+        else:
+            self._check_pending(touch, grains)
+            poison = self._unwritten(touch, grains, element, travels=travels)
+            self._check_writer(touch, grains, None)
         self._note_read(touch, grains)
         if touch.order != "weak":
             self._act(touch, reads=True, writes=None)
         return poison
+
+    # Rule 6
+
+    def _followed(self, touch: Touch, grains: GrainRuns) -> Poison | None:
+        """Return the poison of a load."""
+        held = self._held_by(touch)
+        pending = self.grains.pending_at(grains)
+        written, known = self.grains.written, self._reporter.known
+        unwritten = written is not None and not all_set(written, grains)
+        racing = self._racing_writer(touch, grains)
+        if held is None and pending is None and racing is None and known is None and not unwritten:
+            return None
+        found: list[Poison] = []
+
+        def add(kind: str, bad: Array, detail: str, other: Site | None = None) -> None:
+            """Add poison of grains `[n, m]`, or of bytes."""
+            if bad.any():
+                bits = np.repeat(all_ones(bad, np.uint8), touch.size // bad.shape[1], axis=1)
+                found.append(Poison(bits, self._origin(kind, touch, bad, detail, other)))
+
+        if held is not None:
+            found.append(held)
+        if pending is not None:
+            add("pending", pending != 0, *self._pending_says(touch, pending))
+        if unwritten and written is not None:
+            add("unwritten", ~written[grains.all], self._cause or UNWRITTEN)
+        if racing is not None:
+            add("race", racing[0], *self._race_says(touch, *racing, "wrote"))
+        if known is not None:
+            for bad, word, site in known.reads(self._key, touch.offset, touch.size, touch.who, touch.clocks.blocks):
+                who, between = self._other(touch, word, touch.who.words[np.argwhere(bad)[0, 0]])
+                add("race", bad, f"{who} writes it later, {_at(site)}, and {between}", site)
+        if not found:
+            return None
+        most = max(found, key=lambda x: np.count_nonzero(x.bits))  # one origin is kept: that of most bytes
+        return Poison(np.bitwise_or.reduce([x.bits for x in found]), most.origin)
+
+    def _origin(self, kind: str, touch: Touch, bad: Array, detail: str, other: Site | None = None) -> Origin:
+        """Return the origin of poison in lanes of `[n, m]`."""
+        where = self._where(touch, bad)
+        return self._reporter.origin(kind, touch.site, where, detail, other, touch.address, self._namer(touch))
+
+    def _where(self, touch: Touch, bad: Array) -> Array:
+        """Return which lanes `[block, warp, lane]` are those of `[n, m]`."""
+        where = np.zeros(touch.lanes.shape, bool)
+        where[touch.lanes] = bad.any(axis=1)
+        return where
+
+    def _namer(self, touch: Touch) -> Callable[[int], str]:
+        element, size = self._element, touch.size
+        return lambda address: element(address, size)
+
+    def keeps(self, touch: Touch, poison: Poison | None, *, stores: bool = True) -> None:
+        """See `Shadow`."""
+        if self._held is None and poison is None:
+            return
+        if self._held is None:
+            self._held = PoisonBytes(len(self._data))
+        bits = np.zeros((len(touch.offset), touch.size), np.uint8) if poison is None else poison.bits
+        origin = 0 if poison is None or poison.origin is None else poison.origin.number
+        self._held.write(touch.offset, bits, origin, touch.lanes if stores else None, self._phase)
 
     def stores(self, touch: Touch, data: Array) -> Array | None:
         """See `Shadow`."""
@@ -121,23 +195,45 @@ class AccessShadow(Shadow):
         in_warp = last(warp * (1 + int(touch.offset.max())) + touch.offset)
         return data[in_warp], last(touch.offset) != np.arange(len(order))
 
-    # Rule 6
+    # Rule 7
 
-    def updates(self, touch: Touch, element: int) -> tuple[Array | None, Array | None]:
+    def updates(
+        self, touch: Touch, element: int, *, decides: bool = True
+    ) -> tuple[Poison | None, Array | None]:  # fmt: skip
         """See `Shadow`."""
         grains = self.grains.at(touch.offset, touch.size)
         self._check_pending(touch, grains)
         self._check_sources(touch, grains)
-        poison = self._poison(touch, grains, element)
+        poison = self._held_by(touch)
+        if poison is not None and poison.origin is not None and decides:
+            self._reporter.decides(poison.origin, touch.site, self._where(touch, poison.bits))
         self._check_writer(touch, grains, None)
-        self._check_readers(touch, grains)
+        self._check_readers(touch, grains, None)
         contested = self._contested(touch, grains, touch.size // element)
         last = self.grains.note_write(grains, touch.who.words, touch.time)
         apart = None if last is None else outside_scopes(last, touch.who.words[:, None])
         if last is not None and apart is not None and apart.any():
             self._report_at_once(touch, np.where(apart, last, np.uint64(0)), "changes it")
+        poison = self._unwritten(touch, grains, element, travels=not decides) or poison
         self.grains.note_written(grains)
         return poison, contested
+
+    def _held_by(self, touch: Touch) -> Poison | None:
+        """Return the poison that is stored in what lanes access."""
+        if self._held is None or (found := self._held.at(touch.offset, touch.size, self._phase)) is None:
+            return None
+        return Poison(found[0], self._reporter.numbered(found[1]))
+
+    def report_left(self, start: int) -> None:
+        """Report poison that is left in memory, which begins at an address, when a launch ends (rule 8)."""
+        if self._held is None or not len(self._held.left()[0]):
+            return
+        where, origins = self._held.left()
+        grains = self.grains.at(where, 1)
+        words = np.zeros(len(where), np.uint64) if self.grains.writer is None else self.grains.writer[grains.first]
+        for origin in np.unique(origins).tolist():
+            which = origins == origin
+            self._reporter.left(self._reporter.numbered(origin), words[which], where[which] + start, self._element)
 
     def updated(self, touch: Touch, element: int, taken: Taken) -> None:
         """See `Shadow`."""
@@ -209,7 +305,7 @@ class AccessShadow(Shadow):
         self._check_pending(touch, grains)
         self._check_sources(touch, grains)
         self._check_writer(touch, grains, data)
-        self._check_readers(touch, grains)
+        self._check_readers(touch, grains, data)
         last = self.grains.note_write(grains, touch.who.words, touch.time)
         return grains, None if last is None else np.where(last == touch.who.words[:, None], np.uint64(0), last)
 
@@ -217,23 +313,32 @@ class AccessShadow(Shadow):
         clocks = touch.clocks
         self.grains.note_read(grains, touch.who.words, touch.time, clocks.floor, exact=clocks.partial)
 
-    def _check_writer(self, touch: Touch, grains: GrainRuns, data: Array | None) -> None:
+    def _racing_writer(self, touch: Touch, grains: GrainRuns) -> tuple[Array, Array] | None:
+        """Return the grains that an unordered thread wrote last, `[n, m]`, and the words of the writers; or None."""
         writer = self.grains.writer
         if writer is None or self._all_before(touch, self.grains.last_write):
-            return
+            return None
         if touch.clocks.surely_ordered(writer, grains, touch.who):
-            return
+            return None
         words = writer[grains.all]
         bad = touch.clocks.unordered(words, touch.who)
         if bad is None:
+            return None
+        place = grains.all * self.grains.grain - self._phase
+        bad &= ~touch.clocks.observed(self._sync_cells, touch.who, place, words)
+        return (bad, words) if bad.any() else None
+
+    def _check_writer(self, touch: Touch, grains: GrainRuns, data: Array | None) -> None:
+        if (racing := self._racing_writer(touch, grains)) is None:
             return
+        bad, words = racing
         if data is not None:
             same = bad & self._by_grain(self._bytes(touch) == data, grains)
             bad &= ~same
-            self._report_same(touch, same & ~np.any(bad, axis=1, keepdims=True), words)
+            self._report_same(touch, same & ~np.any(bad, axis=1, keepdims=True), words, "stored")
         self._report_race(touch, bad, words, "wrote")
 
-    def _check_readers(self, touch: Touch, grains: GrainRuns) -> None:
+    def _check_readers(self, touch: Touch, grains: GrainRuns, data: Array | None) -> None:
         if self._all_before(touch, self.grains.last_read):
             return
         bad = words = None
@@ -247,14 +352,27 @@ class AccessShadow(Shadow):
                 words = held if words is None or bad is None else np.where(bad, words, held)
                 bad = found if bad is None else bad | found
         if bad is not None and words is not None:
-            self._report_race(touch, bad, words, "read")
+            self._late(touch, bad, words, data)
         lane, place, readers = self.grains.meetings(grains)
         found = clocks.unordered(readers[:, None], touch.who.some(lane)) if len(lane) else None
         if found is not None:
             bad, words = np.zeros(grains.shape, bool), np.zeros(grains.shape, np.uint64)
             hit = found[:, 0]
             bad[lane[hit], place[hit]], words[lane[hit], place[hit]] = True, readers[hit]
+            self._late(touch, bad, words, data)
+
+    def _late(self, touch: Touch, bad: Array, words: Array, data: Array | None) -> None:
+        """Report a write of what others have read, or note the bytes that it changes (`late_writes`)."""
+        if (late := self._reporter.late) is None:
             self._report_race(touch, bad, words, "read")
+            return
+        changed = np.repeat(bad, self.grains.grain, axis=1)
+        if data is not None:
+            changed &= self._bytes(touch) != data
+            same = bad & ~changed.reshape(*bad.shape, -1).any(axis=2)
+            self._report_same(touch, same, words, "read")
+        if changed.any():
+            late.note(self._key, touch.site, touch.clocks, touch.who, touch.offset, changed)
 
     def _all_before(self, touch: Touch, last: int) -> bool:
         """Whether the last access happens before all that may follow."""
@@ -262,10 +380,15 @@ class AccessShadow(Shadow):
 
     def _report_race(self, touch: Touch, bad: Array, words: Array, did: str) -> None:
         if bad.any():
-            lane, place = np.argwhere(bad)[0]
-            who, between = self._other(touch, words[lane, place], touch.who.words[lane])
-            other = touch.clocks.site(words[lane, place])
-            self._report("race", touch, bad, f"{who} {did} it {_at(other)}, and {between}", other)
+            says, other = self._race_says(touch, bad, words, did)
+            self._report("race", touch, bad, says, other)
+
+    def _race_says(self, touch: Touch, bad: Array, words: Array, did: str) -> tuple[str, Site | None]:
+        """Describe the first race of grains `[n, m]` with accesses, and return the line of that access."""
+        lane, place = np.argwhere(bad)[0]
+        who, between = self._other(touch, words[lane, place], touch.who.words[lane])
+        other = touch.clocks.site(words[lane, place])
+        return f"{who} {did} it {_at(other)}, and {between}", other
 
     def _report_at_once(self, touch: Touch, words: Array, does: str) -> None:
         if not words.any():
@@ -278,12 +401,12 @@ class AccessShadow(Shadow):
             who, _ = self._other(touch, word, own)
             self._report("race", touch, words != 0, f"{who} writes it in this very access", touch.site)
 
-    def _report_same(self, touch: Touch, same: Array, words: Array) -> None:
+    def _report_same(self, touch: Touch, same: Array, words: Array, did: str) -> None:
         if same.any():
             lane, place = np.argwhere(same)[0]
             who, _ = self._other(touch, words[lane, place], touch.who.words[lane])
             other = touch.clocks.site(words[lane, place])
-            self._report("same value", touch, same, f"{who} has stored it {_at(other)}", other)
+            self._report("same value", touch, same, f"{who} has {did} it {_at(other)}", other)
 
     def _other(self, touch: Touch, word: Any, own: Any) -> tuple[str, str]:
         """Name the other of two threads, and the synchronisation that is missing between them."""
@@ -304,11 +427,15 @@ class AccessShadow(Shadow):
     def _check_pending(self, touch: Touch, grains: GrainRuns) -> None:
         words = self.grains.pending_at(grains)
         if words is not None:
-            lane, place = np.argwhere(words)[0]
-            word = words[lane, place]
-            other, (warp, _) = touch.clocks.site(word), thread_of(word)
-            says = f"the cp.async of warp {warp} {_at(other)} may still write it, and was not waited for"
+            says, other = self._pending_says(touch, words)
             self._report("pending", touch, words != 0, says, other)
+
+    def _pending_says(self, touch: Touch, words: Array) -> tuple[str, Site | None]:
+        """Describe the first pending copy of `[n, m]`, and return its line."""
+        lane, place = np.argwhere(words)[0]
+        word = words[lane, place]
+        other, (warp, _) = touch.clocks.site(word), thread_of(word)
+        return f"the cp.async of warp {warp} {_at(other)} may still write it, and was not waited for", other
 
     def _check_sources(self, touch: Touch, grains: GrainRuns) -> None:
         for source in self._sources:
@@ -320,16 +447,23 @@ class AccessShadow(Shadow):
                 says = f"the cp.async {_at(source.site)} may still read it, and was not waited for"
                 self._report("pending", touch, bad, says, source.site)
 
-    def _poison(self, touch: Touch, grains: GrainRuns, element: int, *, travels: bool = False) -> Array | None:
+    def _unwritten(self, touch: Touch, grains: GrainRuns, element: int, *, travels: bool) -> Poison | None:
+        """Return unwritten elements as poison; report it, unless it travels (rule 4)."""
+        if (unwritten := self._unwritten_elements(touch, grains, element)) is None:
+            return None
+        poison, bad = unwritten
+        bits = np.repeat(all_ones(poison, np.uint8), element, axis=1)
+        if travels:
+            return Poison(bits, self._origin("unwritten", touch, poison, UNWRITTEN))
+        self._report("unwritten", touch, bad[:, None], self._cause)
+        return Poison(bits, None)
+
+    def _unwritten_elements(self, touch: Touch, grains: GrainRuns, element: int) -> tuple[Array, Array] | None:
+        """Return what `poison_of` does of an access; None if all of it is written."""
         if self.grains.written is None or all_set(self.grains.written, grains):
             return None
         written = self.grains.written[grains.all]
-        if written.all():
-            return None
-        poison, bad = poison_of(np.repeat(written, self.grains.grain, axis=1), element)
-        if not travels:
-            self._report("unwritten", touch, bad[:, None], self._cause)
-        return poison
+        return None if written.all() else poison_of(np.repeat(written, self.grains.grain, axis=1), element)
 
     def _bytes(self, touch: Touch) -> Array:
         """Return the bytes that are touched, `[n, size]`."""
@@ -342,13 +476,8 @@ class AccessShadow(Shadow):
     def _report(self, kind: str, touch: Touch, bad: Array, detail: str, other: Site | None = None) -> None:
         """Report lanes of `[n, m]`."""
         if bad.any():
-            where = np.zeros(touch.lanes.shape, bool)
-            where[touch.lanes] = bad.any(axis=1)
-
-            def element(address: int) -> str:
-                return self._element(address, touch.size)
-
-            self._reporter.report(kind, touch.site, where, touch.address, detail, other, element)
+            where = self._where(touch, bad)
+            self._reporter.report(kind, touch.site, where, touch.address, detail, other, self._namer(touch))
 
 
 def _at(site: Site | None) -> str:

@@ -153,6 +153,12 @@ class AddressSpace:
                 del self._held[at], self._held_from[at]
             region.live = False
 
+    def restore(self, region: Region) -> None:
+        """Add a region again that was freed, where it was."""
+        with self.lock:
+            self._take(region)
+            region.live = True
+
     def find(self, address: int) -> Region | None:
         """Return the region that holds an address, or None."""
         at = bisect_right(self._starts, address) - 1

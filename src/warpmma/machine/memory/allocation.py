@@ -6,13 +6,14 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..._arrays import Array
-from ..base import Site, get, put, store
-from ..order import ThreadScope
+from ..._arrays import Array, all_ones
+from ..base import Poison, Site, get, put, store
+from ..order import Key, ThreadScope
 from ..report import Reporter
 from .access_shadow import AccessShadow
 from .accesses import Taken, Touch, Turns
 from .shadow_memory import Shadow, WrittenGrains
+from .undoing import KeptPages
 
 
 class Allocation:
@@ -20,45 +21,62 @@ class Allocation:
 
     Parameters
     ----------
-    reporter, data, written, scope, cause, phase, element
+    reporter, data, written, scope, cause, phase, element, key
         As for `AccessShadow`.
 
     Attributes
     ----------
     shadow : Shadow
+    pages : KeptPages or None
+        Where pages are kept before they are written, if a launch may be undone.
     sites : dict of int to Site
         The lines that have accessed it, by identity: kept for global memory.
     """
 
     def __init__(
         self, reporter: Reporter, data: Array, *, written: bool | WrittenGrains, scope: ThreadScope, cause: str = "",
-        phase: int = 0, element: Callable[[int, int], str] = lambda address, size: "",
+        phase: int = 0, element: Callable[[int, int], str] = lambda address, size: "", key: Key = ("", 0),
     ) -> None:  # fmt: skip
         self.data, self.phase = data, phase
         self.sites: dict[int, Site] = {}
+        self.pages: KeptPages | None = None
         self.shadow = Shadow(written)
         if reporter.tracking:
             self.shadow = AccessShadow(
-                reporter, data, written=written, scope=scope, cause=cause, phase=phase, element=element
+                reporter, data, written=written, scope=scope, cause=cause, phase=phase, element=element, key=key
             )
 
-    def load(self, touch: Touch, element: int, *, travels: bool = False) -> tuple[Array, Array | None]:
-        """Return bytes `[n, size]`, and which elements are poison, `[n, elements]`, or None if none are.
+    def load(self, touch: Touch, element: int, *, travels: bool = False) -> tuple[Array, Poison | None]:
+        """Return bytes `[n, size]`, and which of their bits are poison, or None if none are.
 
-        Poison is reported, unless it travels.
+        Poison is reported, unless it travels or is followed.
         """
         poison = self.shadow.loads(touch, element, travels=travels)
         return get(self.data, touch.offset, touch.size, self.phase), poison
 
-    def store(self, touch: Touch, data: Array) -> None:
-        """Write bytes `[n, size]`."""
+    def store(self, touch: Touch, data: Array, poison: Poison | None = None) -> None:
+        """Write bytes `[n, size]`, and their poison."""
+        self._keep(touch)
         last = self.shadow.stores(touch, data)
         store(self.data, touch.offset, data, touch.lanes, self.phase)
         self.shadow.stored(touch, data, last)
+        self.shadow.keeps(touch, poison)
 
-    def update(self, touch: Touch, element: int, turns: Callable[[Turns], Taken]) -> tuple[Array, Array | None]:
-        """Let lanes change elements in turns; return what each found, and which elements of that are poison."""
-        poison, contested = self.shadow.updates(touch, element)
+    def _keep(self, touch: Touch) -> None:
+        if self.pages is not None:
+            self.pages.keep(touch.offset, touch.size)
+
+    def update(
+        self, touch: Touch, element: int, turns: Callable[[Turns], Taken], *, given: Poison | None = None,
+        decides: bool = True,
+    ) -> tuple[Array, Poison | None]:  # fmt: skip
+        """Let lanes change elements in turns; return what each found, and the poison of that.
+
+        `given` is the poison of their operands. If it `decides` nothing, elements that are changed by poison or hold it
+        become poison as a whole, in every lane that changes them.
+        """
+        self._keep(touch)
+        poison, contested = self.shadow.updates(touch, element, decides=decides)
         offset = (touch.offset[:, None] + np.arange(0, touch.size, element)).reshape(-1)
         places, place = np.unique(offset, return_inverse=True)
         place, several = place.reshape(-1), np.zeros(len(places), bool)
@@ -67,9 +85,19 @@ class Allocation:
         taken = turns(Turns(place, get(self.data, places, element, self.phase), several))
         put(self.data, places, taken.left, self.phase)
         self.shadow.updated(touch, element, taken)
+        if not decides and (given is not None or poison is not None):
+            some = [x for x in (given, poison) if x is not None]
+            bad = np.logical_or.reduce([x.bits.reshape(len(place), element).any(axis=1) for x in some])
+            of_place = np.zeros(len(places), bool)
+            np.logical_or.at(of_place, place, bad)
+            bits = np.repeat(all_ones(of_place[place], np.uint8), element).reshape(len(touch.offset), touch.size)
+            poison = Poison(bits, some[0].origin)
+            self.shadow.keeps(touch, poison, stores=False)
         return taken.found.reshape(len(touch.offset), touch.size), poison
 
-    def complete(self, touch: Touch, data: Array) -> None:
+    def complete(self, touch: Touch, data: Array, poison: Poison | None = None) -> None:
         """Write what an asynchronous operation has brought, bytes `[n, size]`, to what it has reserved."""
+        self._keep(touch)
         self.shadow.completes(touch)
         put(self.data, touch.offset, data, self.phase)
+        self.shadow.keeps(touch, poison, stores=False)

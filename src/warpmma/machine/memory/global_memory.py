@@ -20,6 +20,7 @@ from ..report import NamedArray, Reporter, element_at
 from .accesses import Touch
 from .address_space import PHASE, AddressSpace, Region, nearest
 from .allocation import Allocation
+from .undoing import Undoing
 
 Bounds = tuple[Array, Array]
 
@@ -43,6 +44,11 @@ class GlobalMemory:
     reporter : Reporter
     space : AddressSpace, optional
         What the device holds; nothing, if none is given.
+
+    Attributes
+    ----------
+    undoing : Undoing or None
+        What the launch changes, if it may be undone.
     """
 
     def __init__(self, reporter: Reporter, space: AddressSpace | None = None) -> None:
@@ -53,6 +59,7 @@ class GlobalMemory:
         self._added: list[Region] = []
         self._parameters: bytes | None = None
         self._named: list[NamedArray] = []
+        self.undoing = None if reporter.late is None else Undoing(reporter, self._space)
 
     def call(self, address: int, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
         """Return what reports call the elements of the array at an address."""
@@ -129,7 +136,10 @@ class GlobalMemory:
             name=f"{nbytes} bytes of malloc", start=0, data=np.zeros(nbytes, np.uint8), written=False,
             cause="it was not written since malloc gave it", heap=True,
         )  # fmt: skip
-        return self._space.place(region).start
+        self._space.place(region)
+        if self.undoing is not None:
+            self.undoing.allocated(region)
+        return region.start
 
     def release(self, address: int) -> bool:
         """Free memory that `allocate` placed; return whether there was any at the address."""
@@ -138,6 +148,8 @@ class GlobalMemory:
             return False
         self._space.remove(region)
         self._allocations.pop(region, None)
+        if self.undoing is not None:
+            self.undoing.released(region)
         return True
 
     def end(self) -> None:
@@ -165,6 +177,11 @@ class GlobalMemory:
             named = [x for x in self._named if x.start < region.stop and region.start < x.stop]
             if len({x.dtype for x in named}) == 1:
                 yield named[0], allocation.sites
+
+    def report_left(self) -> None:
+        """Report poison that the launch leaves (rule 8 of `access_shadow`)."""
+        for region, allocation in self._allocations.items():
+            allocation.shadow.report_left(region.start)
 
     def unwritten(self) -> list[str]:
         """Names of the arrays of the launch that are unwritten, and that hold nothing else."""
@@ -239,8 +256,10 @@ class GlobalMemory:
         if allocation is None:
             allocation = self._allocations[region] = Allocation(
                 self._reporter, region.data, written=region.written, scope=ThreadScope.GPU, cause=region.cause,
-                phase=region.start % PHASE, element=self._element,
+                phase=region.start % PHASE, element=self._element, key=("global", region.start),
             )  # fmt: skip
+            if self.undoing is not None:
+                allocation.pages = self.undoing.pages(region)
         allocation.sites[id(site)] = site
         return allocation
 

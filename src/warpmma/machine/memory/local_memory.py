@@ -17,12 +17,13 @@ from math import gcd, prod
 
 import numpy as np
 
-from ..._arrays import Array
+from ..._arrays import Array, all_ones
 from ...errors import LimitError
 from ...operations import MemoryOrder, MemoryScope
-from ..base import Site
+from ..base import Origin, Poison, PoisonBytes, Site
 from ..order import ThreadScope
 from ..report import Reporter
+from .access_shadow import UNWRITTEN
 from .accesses import Touch
 from .allocation import Allocation
 from .shadow_memory import poison_of
@@ -49,6 +50,8 @@ class _Slab:
         A bit for each byte, flat: `[chunk, thread]`.
     """
 
+    poison: PoisonBytes | None = None  # made when poison is stored
+
     def __init__(self, first: int, count: int, threads: int) -> None:
         self.first, self.count = first, count
         self.data = np.zeros(count * threads * _CHUNK // 8, np.uint64).view(np.uint8)
@@ -72,6 +75,7 @@ class LocalMemory(Space):
         self._reporter, self._shape = reporter, shape
         self._threads = prod(shape)
         self._slabs: list[_Slab] = []
+        self._holds_poison = False
         self._reach: Array | int | None = None  # bytes that each thread has, or all have; None for the most
 
     def begin(self, size: int) -> None:
@@ -101,15 +105,16 @@ class LocalMemory(Space):
     def load(
         self, site: Site, address: Array, size: int, lanes: Array, *, alignment: int = 0, element: int = 0,
         order: MemoryOrder = "weak", scope: MemoryScope = "gpu", travels: bool = False,
-    ) -> tuple[Array, Array | None]:  # fmt: skip
+    ) -> tuple[Array, Poison | None]:  # fmt: skip
         """See `Space.load`."""
-        if (one := self._alike(address, size, lanes, alignment or size)) is not None:
+        one = None if self._holds_poison else self._alike(address, size, lanes, alignment or size)
+        if one is not None:
             words, written, ones = one
             if not self._reporter.tracking or (written & ones == ones)[lanes.reshape(-1)].all():
                 data = np.array(words, order="C").view(np.uint8).reshape(*lanes.shape, size)
                 return data if lanes.all() else np.where(lanes[..., None], data, np.uint8(0)), None
-        data = np.zeros((*lanes.shape, size), np.uint8)
-        written = np.zeros((*lanes.shape, size), bool)
+        data, held = (np.zeros((*lanes.shape, size), np.uint8) for _ in range(2))
+        written, origin = np.zeros((*lanes.shape, size), bool), 0
         lanes = self._checked(site, address, size, lanes, alignment or size)
         width = gcd(size, alignment or size, _CHUNK)
         for begin in range(0, size, width):
@@ -118,15 +123,22 @@ class LocalMemory(Space):
                 data[some, begin : begin + width] = bytes_.reshape(-1, width)
                 bits = slab.written[place // _CHUNK] >> (place % _CHUNK).astype(np.uint16)
                 written[some, begin : begin + width] = bits[:, None] >> np.arange(width, dtype=np.uint16) & 1
-        return data, self._poison(site, address, written, lanes, element or size, travels)
+                if slab.poison is not None and (found := slab.poison.at(place, width, 0)) is not None:
+                    held[some, begin : begin + width], origin = found
+        poison = self._unwritten(site, address, written, lanes, element or size, travels)
+        if origin:
+            poison = Poison(held if poison is None else held | poison.bits, self._reporter.numbered(origin))
+        return data, poison
 
     def store(
         self, site: Site, address: Array, data: Array, lanes: Array, *, alignment: int = 0,
-        order: MemoryOrder = "weak", scope: MemoryScope = "gpu",
+        order: MemoryOrder = "weak", scope: MemoryScope = "gpu", poison: Poison | None = None,
     ) -> None:  # fmt: skip
         """See `Space.store`."""
         size = data.shape[-1]
-        if (one := self._alike(address, size, lanes, alignment or size)) is not None:
+        self._holds_poison = self._holds_poison or poison is not None
+        one = None if self._holds_poison else self._alike(address, size, lanes, alignment or size)
+        if one is not None:
             words, written, ones = one
             some = slice(None) if lanes.all() else lanes.reshape(-1)
             given = np.ascontiguousarray(data).view(words.dtype).reshape(words.shape)
@@ -141,6 +153,19 @@ class LocalMemory(Space):
                 words[place // width] = given.view(words.dtype).reshape(-1, words.shape[1])
                 shift = (place % _CHUNK).astype(np.uint16)
                 slab.written[place // _CHUNK] |= np.uint16((1 << width) - 1) << shift
+                if self._holds_poison:
+                    bits = None if poison is None else poison.bits[some, begin : begin + width]
+                    self._keep(slab, place, width, bits, None if poison is None else poison.origin)
+
+    def _keep(self, slab: _Slab, place: Array, width: int, bits: Array | None, origin: Origin | None) -> None:
+        """Replace the poison bits, `[n, width]`, at places of a slab."""
+        if bits is None or not bits.any():
+            if slab.poison is not None:
+                slab.poison.write(place, np.zeros((len(place), width), np.uint8), 0, None, 0)
+            return
+        if slab.poison is None:
+            slab.poison = PoisonBytes(len(slab.data))
+        slab.poison.write(place, bits, 0 if origin is None else origin.number, None, 0)
 
     def copy(self, source: Array, to: Array, size: int, lanes: Array) -> None:
         """Copy bytes and their shadow from one place to another, as for parameters of a call.
@@ -157,15 +182,21 @@ class LocalMemory(Space):
         for begin in range(0, size, width):
             data = np.zeros((*lanes.shape, width), np.uint8)
             written = np.zeros(lanes.shape, np.uint16)
+            held, origin = np.zeros((*lanes.shape, width), np.uint8), 0
             ones = np.uint16((1 << width) - 1)
             for slab, some, place in self._places(source, begin, lanes):
                 data[some] = _words(slab.data, width)[place // width].view(np.uint8).reshape(-1, width)
                 written[some] = slab.written[place // _CHUNK] >> (place % _CHUNK).astype(np.uint16) & ones
+                if slab.poison is not None and (found := slab.poison.at(place, width, 0)) is not None:
+                    held[some], origin = found
             for slab, some, place in self._places(to, begin, lanes):
                 words, shift = _words(slab.data, width), (place % _CHUNK).astype(np.uint16)
                 words[place // width] = np.ascontiguousarray(data[some]).view(words.dtype).reshape(-1, words.shape[1])
                 kept = slab.written[place // _CHUNK] & ~(ones << shift)
                 slab.written[place // _CHUNK] = kept | written[some] << shift
+                if self._holds_poison:
+                    of = self._reporter.numbered(origin) if origin else None
+                    self._keep(slab, place, width, held[some] if origin else None, of)
 
     def forget(self, lanes: Array, first: int, size: int) -> None:
         """Make bytes from `first` on unwritten: those of frames that are left."""
@@ -237,16 +268,20 @@ class LocalMemory(Space):
             self._slabs.append(_Slab(have, count, self._threads))
         return True
 
-    def _poison(
+    def _unwritten(
         self, site: Site, address: Array, written: Array, lanes: Array, element: int, travels: bool
-    ) -> Array | None:
-        """Report unwritten bytes (rule 4 of `access_shadow`)."""
+    ) -> Poison | None:
+        """Return unwritten bytes as poison, or report them (rules 4 and 6 of `access_shadow`)."""
         if not self._reporter.tracking or written[lanes].all():
             return None
-        poison, bad = poison_of(written, element)
-        if not travels:
-            self._reporter.report("unwritten", site, lanes & bad, address, "the thread has not written it")
-        return poison & lanes[..., None]
+        follows = self._reporter.follows
+        poison, bad = poison_of(written, 1 if follows else element)
+        bits = np.repeat(all_ones(poison & lanes[..., None], np.uint8), 1 if follows else element, axis=-1)
+        if travels or follows:
+            where = np.asarray(bits.any(axis=-1))
+            return Poison(bits, self._reporter.origin("unwritten", site, where, UNWRITTEN, address=address))
+        self._reporter.report("unwritten", site, lanes & bad, address, "the thread has not written it")
+        return Poison(bits, None)
 
 
 def _words(data: Array, width: int) -> Array:

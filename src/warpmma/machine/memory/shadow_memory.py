@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..._arrays import Array
-from ..base import GrainRuns, count_readers, fill, none, note
+from ..base import GrainRuns, Poison, count_readers, fill, none, note
 from ..order import BLOCK_BIT, THREAD_BIT, WARP_BIT, ThreadScope
 from .accesses import Taken, Touch
 
@@ -61,9 +61,12 @@ class Shadow:
         """What has been written; True for all."""
         return self._written
 
-    def loads(self, touch: Touch, element: int, *, travels: bool) -> Array | None:
-        """Note a load; return the elements of so many bytes that are poison, `[n, elements]`, or None for none."""
+    def loads(self, touch: Touch, element: int, *, travels: bool) -> Poison | None:
+        """Note a load, of elements of so many bytes; return its poison, `[n, size]`, or None if there is none."""
         return None
+
+    def keeps(self, touch: Touch, poison: Poison | None, *, stores: bool = True) -> None:
+        """Replace the poison bits of bytes that lanes have stored or, if not `stores`, put."""
 
     def stores(self, touch: Touch, data: Array) -> Array | None:
         """Note that lanes are to store bytes `[n, size]`; return what `stored` needs."""
@@ -73,8 +76,13 @@ class Shadow:
     def stored(self, touch: Touch, data: Array, last: Array | None) -> None:
         """Note that lanes have stored."""
 
-    def updates(self, touch: Touch, element: int) -> tuple[Array | None, Array | None]:
-        """Note that lanes are to change elements; return which are poison, and which contested, `[n, elements]`."""
+    def updates(
+        self, touch: Touch, element: int, *, decides: bool = True
+    ) -> tuple[Poison | None, Array | None]:  # fmt: skip
+        """Note that lanes are to change elements; return their poison, and which are contested, `[n, elements]`.
+
+        Poison that is stored there is reported if it `decides` something.
+        """
         self._written = True
         return None, None
 
@@ -96,6 +104,9 @@ class Shadow:
 
     def still_to_read(self, source: Touch, left: Touch) -> None:
         """Note what an asynchronous operation still has to read of what `will_read` named, perhaps nothing."""
+
+    def report_left(self, start: int) -> None:
+        """Report poison that is left when a launch ends in memory that begins at an address."""
 
     def forgets(self, touch: Touch) -> None:
         """Mark bytes as unwritten again."""

@@ -66,7 +66,8 @@ class SharedMemory(Space):
         data = np.zeros(self._blocks * self._stride // 8, np.uint64).view(np.uint8)
         # Not a method: memory in a reference cycle would stay until the next garbage collection.
         element = partial(_element, self._variables)
-        return Allocation(self._reporter, data, written=False, scope=self.scope, element=element)
+        key = "shared", self._clocks.blocks.start
+        return Allocation(self._reporter, data, written=False, scope=self.scope, element=element, key=key)
 
     @cached_property
     def _base(self) -> Array:

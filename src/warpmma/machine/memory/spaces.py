@@ -8,7 +8,8 @@ The rules:
    nothing. A write to read-only memory is a hazard.
 3. A space has a scope: the threads that see the same bytes. Memory of one thread needs no order: it ignores how strong
    an access is, and has no atomics.
-4. Unwritten bytes are poison in shared and local memory; in global memory a load reports them at once.
+4. Unwritten bytes of shared and local memory are poison; those of global memory are, too, where poison is followed, and
+   otherwise a load reports them at once.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import numpy as np
 
 from ..._arrays import Array
 from ...operations import MemoryOrder, MemoryScope
-from ..base import Site, acting
+from ..base import Poison, Site, acting
 from ..order import ThreadScope, VectorClocks
 from ..report import Reporter
 from .accesses import Touch
@@ -39,7 +40,7 @@ class Space(ABC):
     scope : ThreadScope
         The threads that see the same bytes.
     keeps_poison : bool
-        Whether loads may return unwritten bytes as poison, without a report (rule 4).
+        Whether unwritten bytes are poison even where poison is not followed (rule 4).
     """
 
     name: ClassVar[str]
@@ -77,7 +78,7 @@ class Space(ABC):
     def load(
         self, site: Site, address: Array, size: int, lanes: Array, *, alignment: int = 0, element: int = 0,
         order: MemoryOrder = "weak", scope: MemoryScope = "gpu", travels: bool = False,
-    ) -> tuple[Array, Array | None]:  # fmt: skip
+    ) -> tuple[Array, Poison | None]:  # fmt: skip
         """Load bytes.
 
         Parameters
@@ -95,31 +96,34 @@ class Space(ABC):
         -------
         data : ndarray of uint8
             `[block, warp, lane, size]`; 0 in lanes that touch nothing.
-        poison : ndarray of bool or None
-            `[block, warp, lane, elements]`: unwritten elements; None if there are none.
+        poison : Poison or None
+            Of `[block, warp, lane, size]`; None if there is none.
         """
         data: Array | None = None
-        poison: Array | None = None
+        poison: Poison | None = None
         for allocation, touch in self.touch(site, address, size, lanes, alignment or size):
             found, bad = allocation.load(touch.strong(order, scope), element or size, travels=travels)
             if len(found) == lanes.size:  # all lanes, in one piece
-                return found.reshape(*lanes.shape, size), None if bad is None else bad.reshape(*lanes.shape, -1)
+                if bad is not None:
+                    bad = Poison(bad.bits.reshape(*lanes.shape, size), bad.origin)
+                return found.reshape(*lanes.shape, size), bad
             data = np.zeros((*lanes.shape, size), np.uint8) if data is None else data
             data[touch.lanes] = found
             if bad is not None:
-                poison = np.zeros((*lanes.shape, bad.shape[-1]), bool) if poison is None else poison
-                poison[touch.lanes] = bad
+                poison = Poison(np.zeros((*lanes.shape, size), np.uint8), bad.origin) if poison is None else poison
+                poison.bits[touch.lanes] = bad.bits
         return np.zeros((*lanes.shape, size), np.uint8) if data is None else data, poison
 
     def store(
         self, site: Site, address: Array, data: Array, lanes: Array, *, alignment: int = 0,
-        order: MemoryOrder = "weak", scope: MemoryScope = "gpu",
+        order: MemoryOrder = "weak", scope: MemoryScope = "gpu", poison: Poison | None = None,
     ) -> None:  # fmt: skip
-        """Store bytes `[block, warp, lane, size]`; the other parameters are as for `load`."""
+        """Store bytes `[block, warp, lane, size]` and their poison; the other parameters are as for `load`."""
         size = data.shape[-1]
         for allocation, touch in self.touch(site, address, size, lanes, alignment or size):
             if self.writeable(allocation, touch):
-                allocation.store(touch.strong(order, scope), acting(data, touch.lanes))
+                held = None if poison is None else poison.of(touch.lanes)
+                allocation.store(touch.strong(order, scope), acting(data, touch.lanes), held)
 
 
 class GlobalSpace(Space):

@@ -3,5 +3,6 @@
 from .access_words import BLOCK_BIT, THREAD_BIT, WARP_BIT, Agents, block_of, outside_scopes, thread_of
 from .causality import SyncCells
 from .happens_before import History, VectorClocks
+from .late_writes import Key, LateWrites
 from .thread_scopes import CLUSTER_BLOCKS, ThreadScope
 from .vector_clock import VectorClock, joined

@@ -343,18 +343,18 @@ class Causality:
         """Whether a thread has executed a releasing fence."""
         return self.active and bool(self._fenced[who])
 
-    def ordered(self, who: tuple[Array, Array, Array], block: Array, thread: Array, time: Array) -> Array:
-        """Return which accesses, `[n]`, happen before what threads do now, by the clocks that the threads acquired."""
-        result = np.zeros(len(time), bool)
-        if self.active:
-            held = self.held[who].tolist()
-            which = np.fromiter(map(id, held), np.int64, len(held))
-            order = np.argsort(which, kind="stable")
-            for some in np.split(order, np.flatnonzero(np.diff(which[order])) + 1) if held else ():
-                clock = held[some[0]]
-                if clock is not None:
-                    result[some] = clock.covers(block[some], thread[some], time[some])
-        return result
+
+def ordered_by(held: Array, block: Array, thread: Array, time: Array) -> Array:
+    """Return which accesses, `[n]`, happen before what threads do that have acquired some clocks, `[n]`, or None."""
+    result = np.zeros(len(time), bool)
+    clocks = held.tolist()
+    which = np.fromiter(map(id, clocks), np.int64, len(clocks))
+    order = np.argsort(which, kind="stable")
+    for some in np.split(order, np.flatnonzero(np.diff(which[order])) + 1) if clocks else ():
+        clock = clocks[some[0]]
+        if clock is not None:
+            result[some] = clock.covers(block[some], thread[some], time[some])
+    return result
 
 
 class Encounters:
@@ -379,6 +379,15 @@ class Encounters:
             self._memory = np.empty(self._shape, object)
             self._cell, self._when = (np.full(self._shape, -1, np.int64) for _ in range(2))
         self._memory[who], self._cell[who], self._when[who] = cells, offset // CELL, time
+
+    def observed(
+        self, cells: SyncCells, who: tuple[Array, Array, Array], offset: Array, times: Array
+    ) -> Array:  # fmt: skip
+        """Return which threads, `[n]`, have last accessed cells strongly after some times: `[n, m]`, as the offsets."""
+        if self._memory is None:
+            return np.zeros(offset.shape, bool)
+        same = (self._memory[who] == cells)[:, None] & (self._cell[who][:, None] == offset // CELL)
+        return np.asarray(same & (self._when[who][:, None] > times + 1))  # `note` comes after the event
 
     def unfenced(self, own: tuple[int, int, int], other: tuple[int, int, int], time: int) -> SyncCells | None:
         """Return the memory through which two threads last communicated; None if they did not, or both have fenced.

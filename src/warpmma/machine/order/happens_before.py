@@ -17,6 +17,9 @@ Functions"):
 6. Atomics are strong, and so are loads and stores with `.relaxed`, `.acquire`, `.release` or `.volatile`. Two strong
    accesses do not race if the scope of each includes both threads (`thread_scopes`).
 
+7. A strong write that a thread has observed by a strong read happens before what the thread does next (causality order,
+   by observation), though nothing else that the writer did does. Only the last strong access of a thread is known.
+
 Time counts the events of a batch of blocks: every access and every barrier is one. A thread is identified by its number
 in the block. Each warp has, for every other warp, the time up to which that warp's accesses are ordered before it. An
 access is stored as a word of 64 bits (`access_words`); the word 0 means no access.
@@ -30,7 +33,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -45,13 +48,14 @@ from .access_words import (
     THREAD_BIT,
     THREADS,
     TIME_BIT,
+    WARP_BIT,
     Agents,
     block_of,
     outside_scopes,
     thread_of,
     time_of,
 )
-from .causality import Causality, Encounters, SyncCells
+from .causality import Causality, Encounters, SyncCells, ordered_by
 from .thread_scopes import ThreadScope
 from .vector_clock import Moment, VectorClock
 
@@ -93,6 +97,56 @@ def _never_synchronized(shape: tuple[int, int]) -> Array:
     return frozen(np.zeros(shape, np.int64))
 
 
+class Standing(NamedTuple):
+    """What n threads know at a time: up to when other threads are ordered before them.
+
+    Attributes
+    ----------
+    words : ndarray of uint64
+        Their access words, `[n]`.
+    warp, thread : tuple of ndarray
+        Where the tables have each one's warp, and the thread itself.
+    others : ndarray of int
+        Time of all other warps of the block, `[*warp]`, or of each, `[*warp, other]`.
+    own : ndarray of int
+        Time of the own warp, `[*warp]`.
+    pairs : ndarray of int or None
+        Time of each lane of the own warp, `[*thread, lane]`.
+    held : ndarray or None
+        The clocks that they have acquired, or None, `[*thread]`.
+    """
+
+    words: Array
+    warp: tuple[Array, ...]
+    thread: tuple[Array, ...]
+    others: Array
+    own: Array
+    pairs: Array | None
+    held: Array | None
+
+    def kept(self) -> Standing:
+        """Return the same with tables of its own, of these threads alone."""
+        rows = (np.arange(len(self.words)),)
+        pairs, held = (None if x is None else x[self.thread] for x in (self.pairs, self.held))
+        return Standing(self.words, rows, rows, self.others[self.warp], self.own[self.warp], pairs, held)
+
+    def unordered(self, others: Array, mine: Array) -> Array:
+        """Return which accesses, words `[k]`, are unordered with what threads do, by their numbers `[k]`."""
+        block, thread, time = others >> BLOCK_BIT, others >> THREAD_BIT & THREADS, time_of(others).astype(np.int64)
+        its_warp, its_lane = np.divmod(thread.astype(np.int64), LANES)
+        words, at = self.words[mine], tuple(x[mine] for x in self.warp)
+        before = self.others[at if self.others.ndim == len(at) else (*at, its_warp)]
+        within = self.own[at]
+        if self.pairs is not None:
+            within = np.maximum(within, self.pairs[(*(x[mine] for x in self.thread), its_lane)])
+        same = others >> WARP_BIT == words >> WARP_BIT
+        late: Array = (block != words >> BLOCK_BIT) | (time >= np.where(same, within, before))
+        if self.held is not None and late.any():
+            held = self.held[tuple(x[mine] for x in self.thread)]
+            late &= ~ordered_by(held, (block - _U(1)).astype(np.int64), thread.astype(np.int64), time)
+        return late
+
+
 class VectorClocks:
     """The clocks of a batch of blocks.
 
@@ -109,6 +163,7 @@ class VectorClocks:
 
     Attributes
     ----------
+    blocks : range
     now : int
         The time of the next event.
     floor : int
@@ -119,7 +174,7 @@ class VectorClocks:
 
     def __init__(self, blocks: range, warps: int, history: History, *, tracking: bool = True) -> None:
         self._tracking = tracking
-        self._shape, self._first = (len(blocks), warps), blocks.start
+        self._shape, self._first, self.blocks = (len(blocks), warps), blocks.start, blocks
         self.now = 1
         self.sites = history.begin(blocks)
         self._history = history
@@ -300,6 +355,13 @@ class VectorClocks:
         self._encounters.note(cells, threads, offset, self.now)
         self.causality.act(cells, threads, offset, order, scope, moment, reads=reads, writes=writes)
 
+    def observed(self, cells: SyncCells, who: Agents, offset: Array, words: Array) -> Array:
+        """Return which strong writes, words `[n, m]` at offsets of memory, threads have observed (rule 7)."""
+        earlier = words >> BLOCK_BIT <= _U(self._first)
+        times = np.where(earlier, 0, time_of(words).astype(np.int64))
+        strong = words & STRONG != 0
+        return np.asarray(strong & self._encounters.observed(cells, (who.block, who.warp, who.lane), offset, times))
+
     def unfenced(self, other: Any, own: Any) -> SyncCells | None:
         """Return the memory through which the threads of two accesses communicated without fences (`Encounters`)."""
         mine, its = ((block_of(x) - self._first, *thread_of(x)) for x in (own, other))
@@ -340,22 +402,13 @@ class VectorClocks:
         lane, column = np.nonzero(bad)
         if not len(lane):
             return None
-        other = others[lane, column]
-        block, warp = who.block[lane], who.warp[lane]
-        its_warp, its_lane = np.divmod((other >> THREAD_BIT & THREADS).astype(np.int64), LANES)
-        before = self._others[block, warp] if self._warps is None else self._warps[block, warp, its_warp]
-        within = self._own[block, warp]
-        if self._pairs is not None:
-            within = np.maximum(within, self._pairs[block, warp, who.lane[lane], its_lane])
-        known = np.where(its_warp == warp, within, before)
-        elsewhere = other >> BLOCK_BIT != who.words[lane] >> BLOCK_BIT
-        late: Array = elsewhere | (time_of(other).astype(np.int64) >= known)
-        if self.causality.active and late.any():
-            late &= ~self._acquired(other, (block, warp, who.lane[lane]))
-        bad[lane, column] = late
+        bad[lane, column] = self.standing(who).unordered(others[lane, column], lane)
         return bad if bad.any() else None
 
-    def _acquired(self, words: Array, who: tuple[Array, Array, Array]) -> Array:
-        """Return which accesses happen before what threads do now, by the clocks that the threads have acquired."""
-        block, thread = words >> BLOCK_BIT, words >> THREAD_BIT & THREADS
-        return self.causality.ordered(who, *(x.astype(np.int64) for x in (block - _U(1), thread, time_of(words))))
+    def standing(self, who: Agents) -> Standing:
+        """Return what threads know, until the next event."""
+        warp = who.block, who.warp
+        others, held = self._others if self._warps is None else self._warps, self.causality.held
+        return Standing(
+            who.words, warp, (*warp, who.lane), others, self._own, self._pairs, held if self.causality.active else None
+        )

@@ -33,10 +33,11 @@ import numpy as np
 from ..._arrays import Array
 from ..._records import Shown
 from ...errors import OperandError, WarpmmaError, shown
-from ..base import Site
+from ..base import Origin, Site
+from ..order import History, LateWrites, block_of, thread_of
 from .unpredicted import Comparisons
 
-Policy = Literal["error", "warn", "count", "off"]
+Policy = Literal["error", "strict", "warn", "count", "off"]
 
 KINDS: Mapping[str, str] = MappingProxyType({
     "race": "two threads access a byte of memory, one of them writes it, and nothing orders them",
@@ -57,6 +58,7 @@ KINDS: Mapping[str, str] = MappingProxyType({
 """The kinds of hazards, and what each means."""
 
 _COUNTS: Mapping[str, Policy] = {"same value": "count", "order": "count"}
+_MOST_ORIGINS = (1 << 16) - 1  # that memory can tell apart
 _BY_POLICY = tuple(kind for kind in KINDS if kind not in _COUNTS)
 TRACKED = ("race", "same value", "lane order", "order", "unwritten", "poison", "pending", "metadata")
 """The hazards that need a shadow of every byte and register, and can be omitted for speed; and "metadata", which
@@ -94,6 +96,8 @@ class Hazard(Shown):
         What was found, and what was expected.
     other : Site or None
         The line of the other party, see rule 2.
+    decided : Site or None
+        The line where what was read decided something; None where the access alone is the hazard (rule 5).
     element : str
         The element at the address: "x[3, 0]" in an array of the launch, "tile[31] of 4 bytes" in a variable in shared
         memory, in elements of the size of the access; "" if unknown.
@@ -112,6 +116,7 @@ class Hazard(Shown):
     count: int = 1
     detail: str = ""
     other: Site | None = None
+    decided: Site | None = None
     element: str = ""
     block_index: tuple[int, int, int] | None = None
     index_name: str = "blockIdx"
@@ -131,14 +136,19 @@ class Reporter:
 
     Parameters
     ----------
-    policy : "error", "warn", "off" or dict
+    policy : "error", "strict", "warn", "off" or dict
         For all hazards except "same value" and "order", which are counted; or by kind, where others are errors, and
-        "count" only counts. "off": hazards of `TRACKED` are not looked for, and all others are errors.
+        "count" only counts. "strict": all are errors, and so is every read of what rule 5 calls poison. "off": hazards
+        of `TRACKED` are not looked for, and all others are errors.
+    program : bool
+        Whether a program runs, in which poison can be followed (rule 5).
 
     Attributes
     ----------
     tracking : bool
         Whether hazards of `TRACKED` are looked for.
+    follows : bool
+        Whether poison is followed to what it decides (rule 5).
     counts : dict of str to int
         By kind, how many lanes met hazards that are only counted.
     order : dict of Site to int
@@ -153,25 +163,46 @@ class Reporter:
         As in `Hazard`.
     comparisons : Comparisons
         Of results with other results that a GPU may give.
+    poisoned : dict of Origin to int
+        How many lanes read poison, by its origin.
+    history : History
+        The lines of all events.
+    told : set of (str, Site)
+        The kinds and lines that were warned of, in an earlier run of the launch too.
+    late : LateWrites or None
+        Where late writes are noted, which are not reported then; None where a launch cannot be undone.
+    known : LateWrites or None
+        Those of the run before.
     """
 
-    def __init__(self, policy: Policy | Mapping[str, Policy] = "error") -> None:
+    def __init__(self, policy: Policy | Mapping[str, Policy] = "error", *, program: bool = False) -> None:
         self.tracking = not (isinstance(policy, str) and policy == "off")
-        asked: Any = policy if self.tracking else "error"
+        strict = isinstance(policy, str) and policy == "strict"
+        self.follows = program and self.tracking and not strict
+        asked: Any = policy if self.tracking and not strict else "error"
         whole = isinstance(asked, str) and asked == "error"
         chosen = asked if isinstance(asked, Mapping) else {} if whole else dict.fromkeys(_BY_POLICY, asked)
         for kind, what in chosen.items():
             if kind not in KINDS or not isinstance(what, str) or what not in ("error", "warn", "count"):
                 raise OperandError(
                     f"hazards: {shown(kind)}: {shown(what)}; expected 'error', 'warn' or 'count' for one of "
-                    f"{', '.join(KINDS)}; or 'error', 'warn' or 'off' for all"
+                    f"{', '.join(KINDS)}; or 'error', 'strict', 'warn' or 'off' for all"
                 )
         self._policy = {**_COUNTS, **chosen}
         self._found: dict[tuple[str, Site], Hazard] = {}
+        self.told: set[tuple[str, Site]] = set()
         self.counts: dict[str, int] = defaultdict(int)
         self.order: dict[Site, int] = defaultdict(int)
         self.joined: dict[tuple[Site, Site], int] = defaultdict(int)
         self.first_block = 0
+        self.poisoned: dict[Origin, int] = {}
+        self.history = History()
+        self.late: LateWrites | None = None
+        self.known: LateWrites | None = None
+        self._origins: list[Origin] = []
+        self._known: dict[tuple[str, Site, Site | None], Origin] = {}
+        self._reads: dict[Origin, tuple[int, Array, Array | None, Callable[[int], str] | None]] = {}
+        self._decided: set[Origin] = set()
         self._sites: list[tuple[Site, Array]] = []
         self.grid: tuple[int, ...] = ()
         self.index_name = "blockIdx"
@@ -199,7 +230,7 @@ class Reporter:
 
     def report(
         self, kind: str, site: Site, bad: Array, address: Array | None = None, detail: str | Callable[[int], str] = "",
-        other: Site | None = None, element: Callable[[int], str] | None = None,
+        other: Site | None = None, element: Callable[[int], str] | None = None, decided: Site | None = None,
     ) -> None:  # fmt: skip
         """Report lanes `[block, warp, lane]` that met a hazard, if there are any.
 
@@ -216,13 +247,15 @@ class Reporter:
             The line of the other party.
         element : callable, optional
             Names the element at an address.
+        decided : Site, optional
+            The line where what was read decided something.
         """
         if not bad.any() or (not self.tracking and kind in TRACKED):
             return
         if self._sites and site is self._sites[0][0]:
             parts, self._sites = self._sites, []
             for own, lanes in parts:
-                self.report(kind, own, bad & lanes, address, detail, other, element)
+                self.report(kind, own, bad & lanes, address, detail, other, element, decided)
             self._sites = parts
             return
         if self._policy.get(kind) == "count":
@@ -235,9 +268,81 @@ class Reporter:
         self._tell(Hazard(
             kind=kind, site=site, block=self.first_block + block, warp=warp, lane=lane, address=at,
             count=int(bad.sum()), detail=detail if isinstance(detail, str) else detail(at or 0),
-            other=other, element="" if element is None or at is None else element(at),
+            other=other, decided=decided, element="" if element is None or at is None else element(at),
             block_index=self._index(self.first_block + block), index_name=self.index_name,
         ))  # fmt: skip
+
+    def origin(
+        self, kind: str, site: Site, lanes: Array, detail: str, other: Site | None = None,
+        address: Array | None = None, element: Callable[[int], str] | None = None,
+    ) -> Origin:  # fmt: skip
+        """Return the origin of poison that lanes `[block, warp, lane]` of a line read, and count them.
+
+        The other parameters are those of `report`; `detail` is kept from the first such read.
+        """
+        key = kind, site, other
+        if (found := self._known.get(key)) is None:
+            found = Origin(min(len(self._origins) + 1, _MOST_ORIGINS), kind, site, detail, other)
+            self._origins.append(found)
+            self._known[key] = found
+        self.poisoned[found] = self.poisoned.get(found, 0) + int(np.count_nonzero(lanes))
+        self._reads[found] = self.first_block, lanes, address, element
+        return found
+
+    def end(self) -> None:
+        """Release what would be in a reference cycle."""
+        self._reads.clear()
+
+    def numbered(self, origin: int) -> Origin:
+        """Return an origin by its number."""
+        return self._origins[origin - 1]
+
+    def decides(self, origin: Origin, site: Site, bad: Array) -> None:
+        """Report lanes `[block, warp, lane]` where poison decides something at a line."""
+        self._decided.add(origin)
+        if origin.kind == "poison":
+            self.report(origin.kind, site, bad, detail=origin.detail, other=origin.site, decided=site)
+            return
+        block, warp, lane = np.argwhere(bad)[0].tolist()
+        address, element = self._read_by(origin, self.first_block + block, warp, lane)
+        says = f"{origin.detail}, and its value matters at {site.place} ({site.mnemonic})"
+        self.report(origin.kind, origin.site, bad, address, says, origin.other or site, element, site)
+
+    def _read_by(
+        self, origin: Origin, block: int, warp: int, lane: int
+    ) -> tuple[Array | None, Callable[[int], str] | None]:  # fmt: skip
+        """Return the addresses of the last read of an origin, and what names them; None if a lane took no part."""
+        first, lanes, address, element = self._reads[origin]
+        at = block - first, warp, lane
+        inside = at[0] >= 0 and all(i < n for i, n in zip(at, lanes.shape, strict=True))
+        return (address, element) if inside and lanes[at] else (None, None)
+
+    def left(
+        self, origin: Origin, words: Array, addresses: Array, element: Callable[[int, int], str]
+    ) -> None:  # fmt: skip
+        """Report poison that is left in global memory, at addresses of bytes which access words `[n]` have written."""
+        self._decided.add(origin)
+        first = int(words[0])
+        block, (warp, lane), site = block_of(first), thread_of(first), self.history.site(first) or origin.site
+        where = element(int(addresses[0]), 1) or hex(int(addresses[0]))
+        says = f"and its value is left in {where} at {site.place} ({site.mnemonic})"
+        detail, read, other, at, name = f"{origin.detail}, {says}", origin.site, origin.other or site, None, ""
+        if origin.kind == "poison":
+            detail, read, other = origin.detail, site, origin.site
+        else:
+            found, named = self._read_by(origin, block, warp, lane)
+            at = None if found is None else int(found[block - self._reads[origin][0], warp, lane])
+            name = "" if named is None or at is None else named(at)
+        self._tell_or_count(Hazard(
+            kind=origin.kind, site=read, block=block, warp=warp, lane=lane, address=at, count=len(np.unique(words)),
+            detail=detail, other=other, decided=site, element=name, block_index=self._index(block),
+            index_name=self.index_name,
+        ))  # fmt: skip
+
+    @property
+    def harmless(self) -> dict[tuple[str, Site, Site | None], int]:
+        """How many lanes read poison that decided nothing, by kind, line and the line of the other party."""
+        return {(x.kind, x.site, x.other): n for x, n in self.poisoned.items() if x not in self._decided}
 
     @contextmanager
     def sites(self, parts: list[tuple[Site, Array]]) -> Iterator[None]:
@@ -255,6 +360,12 @@ class Reporter:
         elif self.tracking or kind not in TRACKED:
             self._tell(Hazard(kind=kind, site=site, detail=detail))
 
+    def _tell_or_count(self, hazard: Hazard) -> None:
+        if self._policy.get(hazard.kind) == "count":
+            self.counts[hazard.kind] += hazard.count
+        else:
+            self._tell(hazard)
+
     def aligned(self, site: Site, address: Array, alignment: int, lanes: Array) -> Array:
         """Return which addresses are aligned; report those of `lanes` that are not."""
         type_ = address.dtype.type
@@ -269,6 +380,9 @@ class Reporter:
             raise HazardError(hazard)
         if (kind, site) not in self._found:
             self._found[kind, site] = hazard
+            if (kind, site) in self.told:
+                return
+            self.told.add((kind, site))
             # As if the kernel's line had warned.
             warnings.warn_explicit(str(hazard), HazardWarning, site.file, site.line)
 

@@ -6,21 +6,28 @@ The rules (PTX ISA 9.1, 9.7.12: `bra`, `brx.idx`):
 2. `.uni` promises that all lanes go the same way; where they do not, that is a hazard, and they diverge all the same.
 3. An index beyond the table is a hazard and ends those lanes.
 4. A group that branches backwards has completed an iteration of a loop: rule 3 of `scheduling`.
+5. Where poison is followed, a poisoned guard decides something, unless it only selects operations on registers: of one
+   step, or of all steps up to where the ways of a branch meet (`_Hammock`). Lanes go where the guard's value says, and
+   what they may have written there becomes poison.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
-from ..base import Site
-from ..program import Alternative, Branch, BranchTable, Guard
+from ..._arrays import Array
+from ...operations import Operation
+from ..base import Site, WarpRegister
+from ..program import Alternative, Branch, BranchTable, Guard, InstructionStep
 from .convergence import ConvergencePoints
 from .groups import Advance, Group
 from .scheduling import STOP
 from .state import State
 
+Act = Callable[[Group], object]
 Choose = Callable[[Group], Group | None]
 """From a group to the part of it that executes a step: all of it, some of its lanes, or None."""
 
@@ -37,13 +44,94 @@ def chooser(state: State, site: Site, guard: Guard) -> Choose:
             return chosen
         if register.shadow is not None:
             state.batch.read(site, [register], [group.bits])
-        bits = group.bits & ~register.bits if negated else group.bits & register.bits
-        count = int(np.count_nonzero(bits))
-        chosen = None if not count else group if count == group.count else group.part(bits, count)
+        chosen = _chosen(group, register, negated)
         last[:] = register, group, negated, chosen
         return chosen
 
     return choose
+
+
+def _chosen(group: Group, register: WarpRegister, negated: bool) -> Group | None:
+    bits = group.bits & ~register.bits if negated else group.bits & register.bits
+    count = int(np.count_nonzero(bits))
+    return None if not count else group if count == group.count else group.part(bits, count)
+
+
+# Rule 5
+
+
+def poisoned(state: State, guard: Guard, group: Group) -> Array | None:
+    """Return the lanes of a group in which a guard is poison that is followed; None if there are none."""
+    shadow = state.registers[guard.slot.number].shadow
+    if shadow is None or not state.batch.reporter.follows:
+        return None
+    bad: Array = shadow.poison(group.bits)
+    return bad if bad.any() else None
+
+
+def selecting(state: State, pc: int, step: InstructionStep, guard: Guard, usual: Advance, act: Act) -> Advance:
+    """Return an operation on registers that a guard selects; `usual` is what it is without poison, `act` its action."""
+    registers, counts = state.registers, state.counts
+    slots = [x.number for x in step.results if x is not None]
+
+    def advance(group: Group) -> int:
+        if (bad := poisoned(state, guard, group)) is None:
+            return usual(group)
+        register = registers[guard.slot.number]
+        acting = _chosen(group, register, guard.negated)
+        if acting is not None:
+            counts[pc] += acting.warps
+            act(acting)
+        state.spoil(slots, bad, register)
+        return pc + 1
+
+    return advance
+
+
+class _Hammock(NamedTuple):
+    """The steps between a branch and where its ways meet: operations on registers alone."""
+
+    end: int
+    slots: list[int]  # what they write
+
+    @classmethod
+    def after(cls, state: State, pc: int, step: Branch) -> _Hammock | None:
+        """Return that of a branch; None if it has none."""
+        steps, slots = state.program.steps, dict[int, None]()
+        first, end = pc + 1, step.to
+        if not first < end <= len(steps):
+            return None
+        last = steps[end - 1]
+        if isinstance(last, Branch) and last.guard is None and last.to > end:
+            every, end = [*steps[first : end - 1], *steps[end : last.to]], last.to  # both ways do something
+        else:
+            every = list(steps[first:end])
+        for x in every:
+            if not (isinstance(x, InstructionStep) and only_computes(x)):
+                return None
+            slots.update((slot.number, None) for slot in x.results if slot is not None)
+        return cls(end, list(slots))
+
+
+def only_computes(step: InstructionStep) -> bool:
+    """Whether a step does nothing but compute registers of its lanes."""
+    return isinstance(step.row, Operation) and not step.row.lanes
+
+
+def _spoiling(state: State, code: list[Advance], hammock: _Hammock, bad: Array, register: WarpRegister) -> None:
+    """Make poison of what a hammock writes, in some lanes, when they arrive at its end."""
+    inner, left = code[hammock.end], bad.copy()
+
+    def advance(group: Group) -> int:
+        here = group.bits & left
+        if here.any():
+            state.spoil(hammock.slots, here, register)
+            np.logical_and(left, ~here, out=left)
+            if not left.any() and code[hammock.end] is advance:
+                code[hammock.end] = inner
+        return inner(group)
+
+    code[hammock.end] = advance
 
 
 def divided(group: Group, some: Group | None) -> Group | None:
@@ -58,8 +146,8 @@ def divided(group: Group, some: Group | None) -> Group | None:
 # Branches
 
 
-def branch(state: State, pc: int, step: Branch) -> Advance:
-    """Return a `bra` as a function of the group that reaches it."""
+def branch(state: State, code: list[Advance], pc: int, step: Branch) -> Advance:
+    """Return a `bra` as a function of the group that reaches it; `code` is that of all steps."""
     counts, after, to = state.counts, pc + 1, step.to
     goes_back = to <= pc
     if step.guard is None:
@@ -69,11 +157,21 @@ def branch(state: State, pc: int, step: Branch) -> Advance:
             return state.scheduler.back(to, group) if goes_back and group.observed else to
 
         return jump
-    choose = chooser(state, step.site, step.guard)
+    guard, choose = step.guard, chooser(state, step.site, step.guard)
+
+    def selected(group: Group) -> Group | None:
+        """Return the lanes that branch (rule 5)."""
+        bad = poisoned(state, guard, group)
+        hammock = None if bad is None else _Hammock.after(state, pc, step)
+        if bad is None or hammock is None:
+            return choose(group)
+        register = state.registers[guard.slot.number]
+        _spoiling(state, code, hammock, bad, register)
+        return _chosen(group, register, guard.negated)
 
     def advance(group: Group) -> int:
         counts[pc] += group.warps
-        taken = choose(group)
+        taken = selected(group)
         if taken is None:
             return after
         if taken is group:

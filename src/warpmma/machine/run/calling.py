@@ -208,11 +208,12 @@ class Calls:
             raise OperandError(f"{step.site.mnemonic}: no function {shown(name, str)}; there are {known}")
         runtime_call = self._runtime_calls[name]
         batch, base, site = state.batch, state.stack.bits, step.site
-        given = tuple(
-            batch.local.load(site, base + np.uint64(at), n, group.bits, alignment=1, element=n)[0]
-            for at, n in step.arguments
-        )
-        results = runtime_call(batch, site, given, group.bits)
+        given = []
+        for at, n in step.arguments:
+            data, poison = batch.local.load(site, base + np.uint64(at), n, group.bits, alignment=1, element=n)
+            batch.decide(site, poison, group.bits)  # what is printed, allocated or asserted
+            given.append(data)
+        results = runtime_call(batch, site, tuple(given), group.bits)
         if len(results) != len(step.results):
             raise OperandError(f"{site.mnemonic} of {step.to} takes {len(step.results)} results; got {len(results)}")
         for (at, n), data in zip(step.results, results, strict=True):

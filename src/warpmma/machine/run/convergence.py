@@ -26,7 +26,7 @@ import numpy as np
 
 from ..._arrays import Array, frozen
 from ...registers import LANES
-from ..base import RegisterShadow, Site, WarpRegister, merged
+from ..base import Site, WarpRegister, merged
 from .groups import Group, words
 from .scheduling import STOP
 from .state import State
@@ -255,7 +255,7 @@ def _made_at(x: WarpRegister, first: Site, own: Site) -> WarpRegister:
     """Return a result whose poison names the instruction of its own lanes."""
     if x.shadow is None or x.shadow.site is not first:
         return x
-    return WarpRegister(x.bits, RegisterShadow(x.shadow.written, own))
+    return WarpRegister(x.bits, x.shadow.made_at(own))
 
 
 class ConvergencePoints:

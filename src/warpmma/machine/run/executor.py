@@ -185,7 +185,7 @@ class _Run:
     def _prepared(self, place: int, step: AnyStep) -> Advance:
         state, meetings, calls = self.state, self._meetings, self._calls
         if isinstance(step, Branch):
-            return branch(state, place, step)
+            return branch(state, self._code, place, step)
         if isinstance(step, BranchTable):
             return branch_table(state, meetings, place, step)
         if isinstance(step, Call):

@@ -104,13 +104,13 @@ class Group:
         bits = old.bits ^ new.bits
         bits &= mask
         bits ^= old.bits
-        return WarpRegister(bits, merged_shadow(old.shadow, new.shadow, self.bits, site))
+        return WarpRegister(bits, merged_shadow(old.shadow, new.shadow, self.bits, site, bits.dtype))
 
     def scattered(self, old: WarpRegister, new: Array, site: Site | None) -> WarpRegister:
         """Return a register with `new`, `[n, lane]` of its warps, in the group's lanes, and `old` in others."""
         bits = old.bits.copy()
         bits[self.index] = np.where(self.bits[self.index], new, bits[self.index])
-        return WarpRegister(bits, merged_shadow(old.shadow, None, self.bits, site))
+        return WarpRegister(bits, merged_shadow(old.shadow, None, self.bits, site, bits.dtype))
 
     def _mask(self, dtype: np.dtype[Any]) -> Array:
         """Rule 2."""

@@ -6,7 +6,9 @@ The rules:
    front end places for the launch alone is removed when the launch ends, however it ends.
 2. Blocks run in batches, in the order of their numbers. The blocks of a batch are resident together and may wait for
    each other: all blocks of a cooperative launch, unless `resident` says how many.
-3. All batches share one report. A launch that reaches its limit has the report of what ran until then in its error.
+3. A launch of a program that has late writes (`order.late_writes`) is undone and runs once more: memory, costs, counts,
+   limits, progress, what is watched and what is printed begin again, and nothing is warned of or printed twice.
+4. All batches share one report. A launch that reaches its limit has the report of what ran until then in its error.
 """
 
 from __future__ import annotations
@@ -24,8 +26,8 @@ from ...arithmetic import Engine, resolve
 from ...errors import LimitError, OperandError, shown
 from ..base import Site
 from ..block import Batch, Grid
-from ..memory import Device, GlobalMemory, float_sites, retyped
-from ..order import History
+from ..memory import Device, GlobalMemory, Undoing, float_sites, retyped
+from ..order import LateWrites
 from ..program import Program
 from ..report import Costs, Policy, Reporter, Watch, Watching
 from .calling import RuntimeCall
@@ -39,8 +41,8 @@ class LaunchOptions(Shown):
 
     Attributes
     ----------
-    hazards : "error", "warn", "count", "off" or mapping of str to "error", "warn" or "count"
-        What to do about hazards, or about kinds of them.
+    hazards : "error", "strict", "warn", "count", "off" or mapping of str to "error", "warn" or "count"
+        What to do about hazards, or about kinds of them; "strict" is "error" without rule 5 of `hazards`.
     engine : str
         Of `mma`.
     threads : int or None
@@ -118,6 +120,9 @@ class Work:
         """Return fields of the report that only this front end knows."""
         return {}
 
+    def begin_again(self) -> None:
+        """Forget what was run: the launch was undone, and runs once more."""
+
 
 class ProgramWork(Work):
     """A program with the bytes of its parameters."""
@@ -193,19 +198,43 @@ def run_launch(work: Work, device: Device, grid: Grid, options: LaunchOptions | 
     __tracebackhide__ = True
     options = _DEFAULT if options is None else options
     tell = Progressing(options.progress, "blocks")
-    reporter, costs, history = Reporter(options.hazards), Costs(), History()
+    limit = options.limit if isinstance(options.limit, Limit) else Limit()
+    used = limit.executed, limit.steps
+    try:
+        reporter = Reporter(options.hazards, program=work.poison_travels)
+        reporter.late = LateWrites() if reporter.follows else None
+        first = _run(work, device, grid, options, limit, tell, reporter)
+        if not isinstance(first, Undoing):
+            return first
+        first.undo()
+        work.begin_again()
+        limit.executed, limit.steps = used
+        again = Reporter(options.hazards, program=work.poison_travels)
+        again.late, again.known, again.told = LateWrites(), reporter.late, reporter.told
+        second = _run(work, device, grid, options, limit, tell, again)
+        assert isinstance(second, Launch)
+        return second
+    finally:
+        tell.close()
+
+
+def _run(
+    work: Work, device: Device, grid: Grid, options: LaunchOptions, limit: Limit, tell: Progressing, reporter: Reporter
+) -> Launch | Undoing:
+    """Run all blocks; return what undoes that where the launch has to run once more (rule 3)."""
+    __tracebackhide__ = True
+    costs = Costs()
     reporter.extends(grid.blocks, work.index_name)
     memory = GlobalMemory(reporter, device.space)
     watching = None if options.watch is None else Watching(options.watch)
-    limit = options.limit if isinstance(options.limit, Limit) else Limit()
     workers = None if options.threads is None else int(options.threads)
 
     def report() -> Launch:
         return Launch(
-            hazards=reporter.found, costs=costs, counts=MappingProxyType(dict(reporter.counts)),
-            order=MappingProxyType(dict(reporter.order)), joined=MappingProxyType(dict(reporter.joined)),
-            unpredicted=reporter.comparisons.differing, watched=() if watching is None else tuple(watching.kept),
-            **work.findings(memory),
+            hazards=reporter.found, harmless=MappingProxyType(reporter.harmless), costs=costs,
+            counts=MappingProxyType(dict(reporter.counts)), order=MappingProxyType(dict(reporter.order)),
+            joined=MappingProxyType(dict(reporter.joined)), unpredicted=reporter.comparisons.differing,
+            watched=() if watching is None else tuple(watching.kept), **work.findings(memory),
         )  # fmt: skip
 
     try:
@@ -214,11 +243,14 @@ def run_launch(work: Work, device: Device, grid: Grid, options: LaunchOptions | 
         for blocks in grid.batches(options.resident):
             batch = Batch(
                 blocks=blocks, threads=grid.threads_per_block, target=device.target, memory=memory, shared=grid.shared,
-                reporter=reporter, costs=costs, history=history, engine=options.engine, workers=workers,
+                reporter=reporter, costs=costs, history=reporter.history, engine=options.engine, workers=workers,
                 seed=options.seed, poison_travels=work.poison_travels, watching=watching,
             )  # fmt: skip
             work.run(batch, limit)
             tell(blocks.stop, grid.total)
+        if reporter.late and reporter.known is None and memory.undoing is not None:
+            return memory.undoing
+        memory.report_left()
         for name in memory.unwritten():
             reporter.report_launch("unwritten", work.site, f"{name} is an Output, and no thread wrote any of it")
         return report()
@@ -227,7 +259,7 @@ def run_launch(work: Work, device: Device, grid: Grid, options: LaunchOptions | 
         raise
     finally:
         memory.end()
-        tell.close()
+        reporter.end()
 
 
 _DEFAULT = LaunchOptions()

@@ -26,6 +26,9 @@ class Launch(Shown):
     order : dict of Site to int
         Lines whose results depend on the order of threads, which CUDA leaves open, and how often: values that atomics
         return, sums of floats.
+    harmless : dict of (str, Site, Site or None) to int
+        Reads that depend on luck and decided nothing, by kind ("unwritten", "race", "pending", "poison"), the line that
+        read and the line of the other party: how many lanes read.
     joined : dict of (Site, Site) to int
         Pairs of lines from which lanes of one warp executed a `.sync` instruction together, and how often. This is
         legal (the opcode, the qualifiers and the membermask are the same), but may be a mistake.
@@ -49,6 +52,7 @@ class Launch(Shown):
     hazards: list[Hazard]
     counts: Mapping[str, int] = field(default_factory=dict)
     order: Mapping[Site, int] = field(default_factory=dict)
+    harmless: Mapping[tuple[str, Site, Site | None], int] = field(default_factory=dict)
     joined: Mapping[tuple[Site, Site], int] = field(default_factory=dict)
     retyped: tuple[Retyped, ...] = ()
     # Bits that another compiler may give

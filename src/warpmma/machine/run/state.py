@@ -16,7 +16,7 @@ from ..._arrays import Array, everywhere
 from ..._text import counted
 from ...errors import OperandError
 from ...operations import DTYPES
-from ..base import Lanes, RegisterShadow, Site, WarpRegister
+from ..base import Lanes, RegisterShadow, Site, WarpRegister, merged_shadow
 from ..block import SPECIAL, Batch, Grid, special_bits
 from ..program import Argument, Constant, Frame, Inverted, Program, ReadOnly, Slot, StepOperand, Sum
 from .groups import Group
@@ -136,6 +136,15 @@ class State:
                 f"{site.mnemonic}: {self.program.names[slot]} is .{old.kind}; got a value of .{new.kind}"
             )
         self.registers[slot] = new if group.full else group.merged(old, new, site)
+
+    def spoil(self, slots: list[int], lanes: Array, by: WarpRegister) -> None:
+        """Make poison of registers in some lanes, as of another register."""
+        assert by.shadow is not None
+        for slot in slots:
+            old = self.registers[slot]
+            new = RegisterShadow(~lanes, by.shadow.site, origin=by.shadow.origin)
+            shadow = merged_shadow(old.shadow, new, lanes, dtype=old.bits.dtype)
+            self.registers[slot] = WarpRegister(old.bits, shadow)
 
     def write(self, slot: int, bits: Array, group: Group, site: Site) -> None:
         """Write bits that fit a register."""

@@ -25,13 +25,11 @@ from ..base import WarpRegister, merged
 from ..block import Results
 from ..handlers import compute, handler
 from ..program import Constant, InstructionStep, Slot
-from .branching import Choose, chooser, divided
+from .branching import Act, Choose, chooser, divided, only_computes, selecting
 from .convergence import ConvergencePoint, ConvergencePoints, ConvergenceStep
 from .groups import Advance, Group
 from .scheduling import STOP
 from .state import Refresh, State
-
-Act = Callable[[Group], object]
 
 _FEW = 4  # if fewer than 1 in 4 warps have lanes in the group, only these warps are computed
 
@@ -43,8 +41,10 @@ def prepared(state: State, points: ConvergencePoints, pc: int, step: Instruction
     if step.beside:
         return _beside(state, pc, step, _refreshed(_silent(state, pc, step, operands), refresh))
     choose = None if step.guard is None else chooser(state, step.site, step.guard)
-    if _plain(step):
-        return _alone(state, pc, _refreshed(_operation(state, pc, step, operands), refresh), choose)
+    if only_computes(step):
+        compute = _refreshed(_operation(state, pc, step, operands), refresh)
+        usual = _alone(state, pc, compute, choose)
+        return usual if step.guard is None else selecting(state, pc, step, step.guard, usual, compute)
     act = _refreshed(_handled(state, step, operands), refresh)
     if getattr(step.row, "observes", False):
         return _observing(state, pc, step, act, choose)
@@ -220,10 +220,6 @@ def leaving(state: State, points: ConvergencePoints, pc: int, step: InstructionS
 
 
 # What it executes
-
-
-def _plain(step: InstructionStep) -> bool:
-    return isinstance(step.row, Operation) and not step.row.lanes
 
 
 def _refreshed(act: Act, refresh: list[Refresh]) -> Act:

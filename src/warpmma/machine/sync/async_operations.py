@@ -25,7 +25,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from ..._arrays import Array
-from ..base import Site
+from ..base import Poison, Site
 from ..memory import Allocation, Touch
 from ..report import Reporter
 
@@ -55,6 +55,7 @@ class AsyncOperation:
     data: Array  # what it writes, `[n, size]`, for each of `lanes`
     groups: Groups | None  # the groups that it can join; None if an mbarrier counts it
     committed: Array  # how many groups the thread has committed since the operation's own; -1 before that
+    poison: Poison | None  # of what it writes
     awaited: Array  # lanes that need not wait: an mbarrier completes it, or its sources have been read
 
     def publish(self, done: Array) -> None:
@@ -62,8 +63,11 @@ class AsyncOperation:
         for allocation, touch in self.targets:
             some = touch.of(done)
             if len(some.offset):
-                whole = len(some.offset) == len(self.data)
-                allocation.complete(some.now(), self.data if whole else self.data[some.lanes[self.lanes]])
+                if len(some.offset) == len(self.data):
+                    allocation.complete(some.now(), self.data, self.poison)
+                    continue
+                which = some.lanes[self.lanes]
+                allocation.complete(some.now(), self.data[which], self.poison and self.poison.of(which))
 
     def has_read(self, done: Array, left: Array) -> None:
         """End the reading of some lanes; others, `left`, are still to read."""
@@ -92,7 +96,7 @@ class AsyncOperations:
 
     def issue(
         self, site: Site, address: Array, targets: Iterable[Touched], data: Array, lanes: Array,
-        sources: list[Touched], groups: Groups | None,
+        sources: list[Touched], groups: Groups | None, poison: Poison | None = None,
     ) -> Pending:  # fmt: skip
         """Begin an operation of lanes.
 
@@ -110,6 +114,8 @@ class AsyncOperations:
             What it reads.
         groups : str or None
             The groups that it can join; None if an mbarrier counts it.
+        poison : Poison, optional
+            Of the data.
 
         Returns
         -------
@@ -125,9 +131,11 @@ class AsyncOperations:
         read = [(allocation, some) for allocation, touch in sources if len((some := touch.of(there)).offset)]
         for allocation, touch in read:
             allocation.shadow.will_read(touch)
+        whole = len(data) == np.count_nonzero(there)
         operation = AsyncOperation(
             site=site, address=address.astype(np.int64), lanes=there, active=there, sources=read, targets=written,
-            data=data if len(data) == np.count_nonzero(there) else data[there[lanes]], groups=groups,
+            data=data if whole else data[there[lanes]], groups=groups,
+            poison=poison if whole or poison is None else poison.of(there[lanes]),
             committed=np.full(lanes.shape, -1, np.int32), awaited=np.full(lanes.shape, groups is None),
         )  # fmt: skip
         self._pending.append(operation)

@@ -23,6 +23,7 @@ from functools import partial
 import numpy as np
 
 from ..._arrays import Array
+from ..carriage import moved
 from ..measurements import OPERATIONS
 from ..value_forms import Words, chosen_form, unsigned, width_of
 from .integers import shl
@@ -111,7 +112,7 @@ FORMS = (
     _integer("clz.<b32 b64>", "T -> b32", lambda words: _clz, ptx=(2, 0)),
     _integer("bfind{.shiftamt}.<s32 u32 s64 u64>", "T -> b32", _bfind, ptx=(2, 0)),
     _integer("fns.b32", "b32 b32 s32 -> b32", lambda words: _fns, ptx=(6, 0), left_open="what bases above 31 give,"),
-    _integer("szext.<clamp wrap>.<s32 u32>", "T u32 -> T", _szext, ptx=_MODES),
+    _integer("szext.<clamp wrap>.<s32 u32>", "T u32 -> T", _szext, ptx=_MODES, carriage=moved(1)),
     _integer("bmsk.<clamp wrap>.b32", "u32 u32 -> b32", _bmsk, ptx=_MODES),
     _logic("cnot.<b16 b32 b64>", "T -> T", lambda words: _cnot),
 )

@@ -22,6 +22,7 @@ import numpy as np
 
 from ..._arrays import Array
 from ...formats import FloatFormat
+from ..carriage import Carriage, decided, whole
 from ..elements import TYPES, operands
 from ..forms import Form
 from ..measurements import OPERATIONS, VARIANTS, measured
@@ -55,9 +56,9 @@ def _third(words: Words) -> str:
     return " pred" if any(word in BOOLEAN for word in words) else ""
 
 
-def _decisive(words: Words) -> tuple[tuple[int, int], ...]:
-    """Return the value of the third operand that decides the result, if there is one."""
-    return ((2, int("or" in words)),) if "and" in words or "or" in words else ()
+def _carriage(words: Words) -> Carriage:
+    """Return how poison is carried: a third operand may decide the result."""
+    return decided((2, int("or" in words))) if "and" in words or "or" in words else whole
 
 
 def _predicates(words: Words) -> dict[str, Any]:
@@ -65,12 +66,9 @@ def _predicates(words: Words) -> dict[str, Any]:
     results = "pred pred" if words[-1] in _PAIRS else "pred"
     given = operands(f"T T{_third(words)} -> {results}", words)
     return {
-        **given,
-        "compute": _test(words),
-        "sinks": (0, 1),
-        "decisive": _decisive(words),
+        **given, "compute": _test(words), "sinks": (0, 1), "carriage": _carriage(words),
         "variant": partial(complemented, words),
-    }
+    }  # fmt: skip
 
 
 def _numbers(words: Words) -> dict[str, Any]:
@@ -85,7 +83,7 @@ def _numbers(words: Words) -> dict[str, Any]:
         parts = [np.where(t, part(true), part(0)).astype(DTYPES[kind]) for t in test(*x)]
         return (parts[0] if len(parts) == 1 else parts[0] | (parts[1] << np.uint32(16)),)
 
-    return {**operands(f"T T{_third(words)} -> {out}", words), "compute": compute, "decisive": _decisive(words)}
+    return {**operands(f"T T{_third(words)} -> {out}", words), "compute": compute, "carriage": _carriage(words)}
 
 
 _EVIDENCE = measured("Comparison and Selection Instructions", f"{OPERATIONS}, {VARIANTS}")

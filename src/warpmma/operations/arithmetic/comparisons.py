@@ -22,6 +22,7 @@ import numpy as np
 from ..._arrays import Array
 from ...arithmetic import ElementForm, run_elements
 from ...formats import FORMATS, FloatFormat, floating
+from ..carriage import moved
 from ..elements import operands
 from ..forms import Form
 from ..measurements import measured
@@ -124,7 +125,7 @@ def _chosen(a: Array, b: Array, p: Array) -> tuple[Array, Array, Array]:
 
 def _selected(words: tuple[str, ...]) -> dict[str, Any]:
     """Return the fields of a row that the words of `selp` determine."""
-    return {**operands("T T pred -> T", words), "compute": _select, "needed": _chosen}
+    return {**operands("T T pred -> T", words), "compute": _select, "needed": _chosen, "carriage": moved()}
 
 
 COMPARISONS = " ".join(_COMPARE)

@@ -38,10 +38,11 @@ from typing import Any, cast
 
 import numpy as np
 
-from ..._arrays import Array
+from ..._arrays import Array, all_ones
 from ..._rounding import Float64, Rounding
 from ...arithmetic import ElementForm, fma64, run_elements
 from ...formats import FORMATS, FloatFormat, IntegerFormat
+from ..carriage import Masks, moved
 from ..elements import TYPES, RegisterOf, clamped, flushed, is_nan, magnitude, quieted, rectified, signs
 from ..forms import Form
 from ..measurements import derived, measured
@@ -209,6 +210,17 @@ def _pack(out: IntegerFormat, *x: Array) -> tuple[Array]:
     return (word | (x[2] << (size * np.uint32(2))) if len(x) == 3 else word,)
 
 
+def _carried(
+    source: RegisterOf, out: RegisterOf, compute: object, operands: object, masks: Masks, dtypes: object
+) -> list[Array]:
+    """Return the poison bits of a result: of each element, all or none, as of its source."""
+    shape = next(mask.shape for mask in masks if mask is not None)
+    words = [np.zeros(shape, DTYPES[source.register]) if mask is None else mask for mask in reversed(masks)]
+    elements = [code != 0 for word in words for code in source.split(word)]
+    codes = [all_ones(some, out.fmt.code_dtype) & out.fmt.code_dtype.type(out.fmt.mask) for some in elements]
+    return [out.join(codes)]
+
+
 # Rows
 
 _MOVED = ("cvt.f32.f32", "cvt.f64.f64", "cvt.f32.bf16")
@@ -247,6 +259,7 @@ def _converted(words: tuple[str, ...]) -> dict[str, Any]:
         "inputs": (source.register,) * number, "input_types": (source.name,) * number, "outputs": (out.register,),
         "output_types": (out.name,), "wider": True, "specials": integers,
         "compute": _cast(source, out) if integers and "sat" not in words else compute,
+        "carriage": moved() if integers and "sat" not in words else partial(_carried, source, out),
         "native": _native(words, source, out),
     }  # fmt: skip
 

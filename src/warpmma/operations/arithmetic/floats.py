@@ -35,6 +35,7 @@ from ..._arrays import Array, frozen
 from ..._rounding import Float64, Rounding
 from ...arithmetic import ElementForm, fma64, run_elements, sum_to_odd
 from ...formats import FORMATS, FloatFormat
+from ..carriage import per_element, whole
 from ..elements import TYPES, RegisterOf, by_element, clamped, flushed, is_nan, magnitude, quieted, rectified, signs
 from ..forms import Form
 from ..measurements import derived, measured
@@ -147,6 +148,7 @@ def float_row(words: tuple[str, ...]) -> dict[str, Any]:
         "inputs": tuple(s.register for s in sources), "input_types": tuple(s.name for s in sources),
         "outputs": (out.register,), "compute": partial(by_element, element, sources, out),
         "native": _native(op, sources, out, frozenset(words[1:])),
+        "carriage": per_element(out.slot) if out.count > 1 else whole,
     }  # fmt: skip
 
 

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 from ..._arrays import Array
+from ..carriage import per_element
 from ..measurements import OPERATIONS
 from ..value_forms import Words, chosen_form, unsigned, width_of
 from .integers import high, plus, product
@@ -203,12 +204,16 @@ FORMS = (
     _by_words("<min max>.relu.s32", "T T -> T", _chosen, since="sm_90", ptx=(8, 0)),
     _by_words(
         "<min max>{.relu}.s16x2", "b32 b32 -> b32", lambda words: _paired(_chosen(words), words), since="sm_90",
-        ptx=(8, 0),
+        ptx=(8, 0), carriage=per_element(16),
     ),
     _by_words(
-        "<add min max>.u16x2", "b32 b32 -> b32", lambda words: _paired(_chosen(words), words), since="sm_90", ptx=(8, 0)
+        "<add min max>.u16x2", "b32 b32 -> b32", lambda words: _paired(_chosen(words), words), since="sm_90",
+        ptx=(8, 0), carriage=per_element(16),
     ),
-    _by_words("add.s16x2", "b32 b32 -> b32", lambda words: _paired(np.add, words), since="sm_90", ptx=(8, 0)),
+    _by_words(
+        "add.s16x2", "b32 b32 -> b32", lambda words: _paired(np.add, words), since="sm_90", ptx=(8, 0),
+        carriage=per_element(16),
+    ),
     _by_words("dp4a.<s32 u32>.<s32 u32>", "b32 b32 b32 -> b32", _dot, ptx=(5, 0)),
     _by_words("dp2a.<lo hi>.<s32 u32>.<s32 u32>", "b32 b32 b32 -> b32", _dot, ptx=(5, 0)),
 )  # fmt: skip

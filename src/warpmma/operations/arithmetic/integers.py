@@ -27,6 +27,7 @@ import numpy as np
 
 from ..._arrays import Array, frozen
 from ...errors import OperandError
+from ..carriage import moved
 from ..measurements import GROUPS
 from ..value_forms import MOVE, Words, chosen_form, unsigned, value_form, width_of
 
@@ -200,33 +201,33 @@ FORMS = (
     _integer("mad.hi .<s32 u32>", "T T T -> T", plus(high)),
     _integer("mad.wide .<s32 u32>", "T T W -> W", plus(product)),
     _integer("popc.<b32 b64>", "T -> b32", np.bitwise_count, (2, 0)),
-    _integer("brev.<b32 b64>", "T -> T", _brev, (2, 0)),
-    _integer("bfe.<u32 s32 u64 s64>", "T u32 u32 -> T", _bfe, *_FIELD),
-    _integer("bfi.<b32 b64>", "T T u32 u32 -> T", _bfi, *_FIELD),
-    _logic("and.<pred b16 b32 b64>", "T T -> T", np.bitwise_and, decisive=((0, 0), (1, 0))),
-    *(
-        _logic(f"or.{type_}", "T T -> T", np.bitwise_or, decisive=((0, ones), (1, ones)))
-        for type_, ones in (("pred", 1), ("b16", 0xFFFF), ("b32", _ALL), ("b64", (1 << 64) - 1))
+    _integer("brev.<b32 b64>", "T -> T", _brev, (2, 0), carriage=moved()),
+    _integer("bfe.<u32 s32 u64 s64>", "T u32 u32 -> T", _bfe, *_FIELD, carriage=moved(1, 2)),
+    _integer("bfi.<b32 b64>", "T T u32 u32 -> T", _bfi, *_FIELD, carriage=moved(2, 3)),
+    _logic("and.<pred b16 b32 b64>", "T T -> T", np.bitwise_and, carriage=moved()),
+    _logic("or.<pred b16 b32 b64>", "T T -> T", np.bitwise_or, carriage=moved()),
+    _logic("xor.<pred b16 b32 b64>", "T T -> T", np.bitwise_xor, carriage=moved()),
+    _logic("not.<pred b16 b32 b64>", "T -> T", np.invert, carriage=moved()),
+    _logic("shl.<b16 b32 b64>", "T u32 -> T", shl, carriage=moved(1)),
+    _logic("shr.<b16 u16 s16 b32 u32 s32 b64 u64 s64>", "T u32 -> T", shr, carriage=moved(1)),
+    chosen_form(
+        "Logic and Shift Instructions", "shf.<l r> .<clamp wrap>.b32", "b32 b32 u32 -> b32", _shf, (3, 1),
+        carriage=moved(2),
     ),
-    _logic("xor.<pred b16 b32 b64>", "T T -> T", np.bitwise_xor),
-    _logic("not.<pred b16 b32 b64>", "T -> T", np.invert),
-    _logic("shl.<b16 b32 b64>", "T u32 -> T", shl),
-    _logic("shr.<b16 u16 s16 b32 u32 s32 b64 u64 s64>", "T u32 -> T", shr),
-    chosen_form("Logic and Shift Instructions", "shf.<l r> .<clamp wrap>.b32", "b32 b32 u32 -> b32", _shf, (3, 1)),
-    _logic("lop3.b32", "b32 b32 b32 imm -> b32", _lop3, (4, 3), sinks=(0,)),
+    _logic("lop3.b32", "b32 b32 b32 imm -> b32", _lop3, (4, 3), sinks=(0,), carriage=moved()),
     *(
         _logic(
             f"lop3.{word}.b32", "b32 b32 b32 imm pred -> b32 pred", partial(_lop3_predicate, combine), (8, 2),
-            sinks=(0,), both=True,
+            sinks=(0,), both=True, carriage=moved(),
         )
         for word, combine in (("or", np.logical_or), ("and", np.logical_and))
     ),
     _move("mov.<pred b16 u16 s16 b32 u32 s32 b64 u64 s64>", "T -> T", lambda a: a, **MOVE),
-    _move("mov.<f32 f64>", "T -> T", lambda a: a, travels=True),
-    _move("prmt.b32", "b32 b32 u32 -> b32", _prmt, (2, 0)),
+    _move("mov.<f32 f64>", "T -> T", lambda a: a, travels=True, carriage=moved()),
+    _move("prmt.b32", "b32 b32 u32 -> b32", _prmt, (2, 0), carriage=moved(2)),
     chosen_form(
         "Data Movement and Conversion Instructions", f"prmt.b32.<{' '.join(_PERMUTATIONS)}>", "b32 b32 u32 -> b32",
-        _prmt_mode, (2, 0),
+        _prmt_mode, (2, 0), carriage=moved(2),
     ),
 )  # fmt: skip
 """Every form of this module."""

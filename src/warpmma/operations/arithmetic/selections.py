@@ -18,6 +18,7 @@ import numpy as np
 
 from ..._arrays import Array
 from ...formats import FloatFormat, floating
+from ..carriage import moved
 from ..elements import is_nan, magnitude, operands, signs
 from ..forms import Form
 from ..measurements import OPERATIONS, measured
@@ -47,7 +48,7 @@ def _selected(words: Words) -> dict[str, Any]:
         return first, ~first, np.ones_like(first)
 
     return {
-        **operands(f"{type_} {type_} {words[-1]} -> {type_}", words), "needed": needed,
+        **operands(f"{type_} {type_} {words[-1]} -> {type_}", words), "needed": needed, "carriage": moved(2),
         "compute": lambda a, b, c: (np.where(_first(words, c), a, b),),
     }  # fmt: skip
 
@@ -76,7 +77,8 @@ def _tested(words: Words) -> dict[str, Any]:
 def _signed(words: Words) -> dict[str, Any]:
     """Return the fields of a row that the words of `copysign` determine."""
     fmt = floating(words[-1])
-    return {**operands("T T -> T", words), "compute": lambda a, b: (signs(fmt, a) | magnitude(fmt, b),)}
+    compute = lambda a, b: (signs(fmt, a) | magnitude(fmt, b),)  # noqa: E731
+    return {**operands("T T -> T", words), "compute": compute, "carriage": moved()}
 
 
 _form = partial(Form, kind=Operation, evidence=measured("Floating Point Instructions", OPERATIONS), ptx=(2, 0))

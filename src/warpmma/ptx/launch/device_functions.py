@@ -33,6 +33,7 @@ class DeviceFunctions:
     def __init__(self) -> None:
         self.printed: list[str] = []
         self._lines: list[tuple[int, int, bytes]] = []  # block, thread, text; in the order of time
+        self._shown = 0  # characters of what comes next that a run that was undone has shown
 
     @property
     def runtime_calls(self) -> Mapping[str, RuntimeCall]:
@@ -47,7 +48,13 @@ class DeviceFunctions:
             self._lines.clear()
             self.printed.append(text)
             if sys.stdout is not None:
-                sys.stdout.write(text)
+                sys.stdout.write(text[self._shown :])
+            self._shown = max(self._shown - len(text), 0)
+
+    def begin_again(self) -> None:
+        """Forget what was printed by a run that was undone; the next one prints the same first."""
+        self._shown = len("".join(self.printed))
+        self.printed.clear()
 
     def _vprintf(self, batch: Batch, site: Site, arguments: Bytes, lanes: Array) -> Bytes:
         formats, buffers = _words(arguments[0], "u8"), _words(arguments[1], "u8")
@@ -93,7 +100,8 @@ def _load(batch: Batch, site: Site, address: int, size: int, lane: Array) -> int
     at = WarpRegister(np.broadcast_to(np.uint64(address), batch.shape))
     name = f"ld.u{8 * size}"
     (value,) = execute(batch, replace(site, mnemonic=name), row(name, batch.target), [at], lane)
-    return int(value.bits[lane][0])
+    (bits,) = batch.read(site, [value], [lane])
+    return int(bits[lane][0])
 
 
 def _string(batch: Batch, site: Site, address: int, lanes: Array) -> bytes:

@@ -179,6 +179,10 @@ class EntryWork(ProgramWork):
         if self._prepared.linked.cooperates:
             self.parameters += workspace(memory)
 
+    def begin_again(self) -> None:
+        """Forget what was printed."""
+        self._functions.begin_again()
+
     def run(self, batch: Batch, limit: Limit) -> None:
         """Run the entry on one batch, and print what it printed."""
         shared = self._prepared.linked.shared

@@ -51,6 +51,13 @@ def text(launch: Launch) -> str:
         _table("Hazards: of each kind and line, the first", ("",), ((str(hazard),) for hazard in launch.hazards)),
         _table("Counted", ("lanes", ""), ((f"{n:,}", f"{kind}: {KINDS[kind]}") for kind, n in launch.counts.items())),
         _table(
+            "Harmless: reads that depend on luck, and decide nothing", ("lanes", "hazard", "line", "other line"),
+            (
+                (f"{n:,}", kind, _line(site), "" if other is None else _line(other))
+                for (kind, site, other), n in launch.harmless.items()
+            ),
+        ),
+        _table(
             "Where order is open: lanes", ("lanes", "line", "instruction"),
             ((f"{n:,}", site.place, site.mnemonic) for site, n in launch.order.items()),
         ),
@@ -92,6 +99,10 @@ def _table(title: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> st
     return "\n".join([title, "-" * len(title), *(f"  {line}" for line in table(cells, words) if line)])
 
 
+def _line(site: Site) -> str:
+    return f"{site.place} ({site.mnemonic})"
+
+
 # JSON
 
 
@@ -101,7 +112,8 @@ def json(launch: Launch) -> str:
     Its keys are "sites", one for each line and instruction, in the order in which they were first met: "file", "line",
     "mnemonic", "text" and "column" (of PTX: file, line and column of the text, and the column again), "instructions",
     "bytes" by space, and "shared" of accesses to shared memory; "barriers"; "hazards"; and "counts" of those that are
-    counted alone; "retyped", arrays that were accessed as another type; "order", the sites of atomics whose order
+    counted alone; "harmless", reads that depend on luck and decide nothing, with "kind", "site", "other" and "lanes";
+    "retyped", arrays that were accessed as another type; "order", the sites of atomics whose order
     mattered, with "lanes"; "undecided", sites of sums that ptxas may fuse or not; "unpredicted", those of them where
     that changes bits, with all of `Unpredicted`; "joined", pairs of "sites" from which lanes of one warp executed a
     `.sync` instruction together, with "times"; and "notes".
@@ -127,6 +139,8 @@ def json(launch: Launch) -> str:
     ]
     found = {"sites": sites, "barriers": costs.barriers, "hazards": [asdict(hazard) for hazard in launch.hazards],
              "counts": dict(launch.counts),
+             "harmless": [{"kind": kind, "site": asdict(site), "other": other and asdict(other), "lanes": n}
+                          for (kind, site, other), n in launch.harmless.items()],
              "retyped": [asdict(one) for one in launch.retyped],
              "order": [{**asdict(site), "lanes": n} for site, n in launch.order.items()],
              "unpredicted": [asdict(one) for one in launch.unpredicted],

@@ -1,0 +1,102 @@
+"""Late writes: stores that race with an earlier read, and what that read is worth then.
+
+The rules:
+
+1. A write that changes bytes which an unordered thread has read before makes that read depend on luck. The read is over
+   by then: so the write is noted, and the launch is undone (`undoing`) and run once more. It runs as before, since
+   poison changes no bits.
+2. In that run, an earlier read of those bytes is poison unless its thread is ordered before the write, by what the
+   writing thread knew when it wrote.
+3. Times are those of a batch of blocks; reads of an earlier batch are earlier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from ..._arrays import Array
+from ..base import Site
+from .access_words import THREAD_BIT, Agents, block_of, outside_scopes, time_of
+from .happens_before import Standing, VectorClocks
+
+Key = tuple[str, int]
+"""A piece of memory: "global" and where it begins, or "shared" and the first block of its batch."""
+
+
+class LateWrite(NamedTuple):
+    """A write of n threads that races with earlier reads."""
+
+    site: Site
+    offset: Array  # of the first byte of each, `[n]`
+    changed: Array  # the bytes that change, bool `[n, size]`
+    threads: Standing  # what they knew
+
+    def reads(self, place: Array, who: Agents, blocks: range) -> tuple[Array, int] | None:
+        """Return which bytes that threads of a batch read, `[m, size]`, it changes; and the word of one writer."""
+        mine = self._lanes(place)
+        reader, byte = np.nonzero(mine >= 0)
+        by = mine[reader, byte]
+        words, its = self.threads.words[by], who.words[reader]
+        if not len(words):
+            return None
+        first = block_of(words[0])
+        later = time_of(words) > time_of(its) if first in blocks else np.full(len(words), first >= blocks.stop)
+        late = later & outside_scopes(words, its) & self.threads.unordered(its, by)
+        late &= words >> THREAD_BIT != its >> THREAD_BIT
+        if not late.any():
+            return None
+        bad = np.zeros(place.shape, bool)
+        bad[reader[late], byte[late]] = True
+        return bad, int(words[late][0])
+
+    def _lanes(self, place: Array) -> Array:
+        """Return which of its lanes changes each byte, -1 for none."""
+        lane, byte = np.nonzero(self.changed)
+        written = self.offset[lane] + byte
+        order = np.argsort(written, kind="stable")
+        at = np.minimum(np.searchsorted(written[order], place), len(order) - 1)
+        return np.where(written[order][at] == place, lane[order][at], -1)
+
+
+class LateWrites:
+    """The late writes of a run of a launch."""
+
+    def __init__(self) -> None:
+        self._writes: dict[Key, list[LateWrite]] = {}
+        self._bytes: dict[Key, Array] = {}  # offsets of all, sorted
+
+    def __bool__(self) -> bool:
+        return bool(self._writes)
+
+    @property
+    def first(self) -> Site:
+        """The line of one of them."""
+        return next(iter(self._writes.values()))[0].site
+
+    def note(
+        self, key: Key, site: Site, clocks: VectorClocks, who: Agents, offset: Array, changed: Array
+    ) -> None:  # fmt: skip
+        """Note that threads, n of them, change bytes `[n, size]` that others have read."""
+        some = np.flatnonzero(changed.any(axis=1))
+        known = clocks.standing(who.some(some)).kept()
+        self._writes.setdefault(key, []).append(LateWrite(site, offset[some], changed[some], known))
+
+    def reads(
+        self, key: Key, offset: Array, size: int, who: Agents, blocks: range
+    ) -> Iterator[tuple[Array, int, Site]]:
+        """Yield what each later write changes of a read: bytes `[n, size]`, the word of one writer, and its line."""
+        if key not in self._writes:
+            return
+        if key not in self._bytes:
+            every = [(x.offset[:, None] + np.arange(x.changed.shape[1]))[x.changed] for x in self._writes[key]]
+            self._bytes[key] = np.unique(np.concatenate(every))
+        known = self._bytes[key]
+        place = offset[:, None] + np.arange(size)
+        if (known[np.minimum(np.searchsorted(known, place), len(known) - 1)] != place).all():
+            return
+        for write in self._writes[key]:
+            if (found := write.reads(place, who, blocks)) is not None:
+                yield *found, write.site
