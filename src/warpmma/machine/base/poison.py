@@ -11,7 +11,7 @@ The rules:
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -64,11 +64,11 @@ class Poison(NamedTuple):
         bits = self.bits[some]
         return Poison(bits, self.origin) if bits.any() else None
 
-    def on(self, lanes: Array) -> Poison:
-        """Return the poison of accesses, `[n, byte]`, at the lanes, bool `[..., lane]`, that make them."""
-        bits = np.zeros((*lanes.shape, self.bits.shape[-1]), np.uint8)
-        bits[lanes] = self.bits
-        return Poison(bits, self.origin)
+    def on(self, where: Any, shape: tuple[int, ...], known: Poison | None = None) -> Poison:
+        """Return poison of a shape `[..., byte]` with this one at some places, added to what is `known` of others."""
+        found = Poison(np.zeros(shape, np.uint8), self.origin) if known is None else known
+        found.bits[where] = self.bits
+        return found
 
 
 class PoisonBytes:

@@ -180,7 +180,7 @@ class Batch:
                     self.reporter.decides(register.shadow.origin, site, bad)
                     continue
                 which = f"; it is number {i} of {len(registers)} here" if len(registers) > 1 else ""
-                detail = _origin(register, self.poison_travels) + which
+                detail = _origin(register.site, self.poison_travels) + which
                 self.reporter.report("poison", site, bad, other=register.site, detail=detail)
         return [register.bits for register in registers]
 
@@ -211,8 +211,7 @@ class Batch:
         """Return poison of registers as that of bytes, `[block, warp, lane, byte]`, which memory can hold."""
         origin = found.origin
         if origin is None:
-            register = WarpRegister(bits, RegisterShadow(bits, found.site))
-            says = _origin(register, travels=True)
+            says = _origin(found.site, travels=True)
             origin = self.reporter.origin("poison", found.site, np.asarray(bits.any(axis=-1)), says)
         return Poison(bits, origin)
 
@@ -272,15 +271,15 @@ class Batch:
         return np.stack(bits, axis=-2)
 
 
-def _origin(register: WarpRegister, travels: bool) -> str:
+def _origin(site: Site | None, travels: bool) -> str:
     what = "the lane reads a register that it never wrote"
     what += ", or that was computed from one" * travels
-    if register.site is None:
+    if site is None:
         return what
-    made, loaded = register.site.instruction, ""
+    made, loaded = site.instruction, ""
     if isinstance(made, Access | MatrixMove | WmmaMove) and made.direction == "load":
         loaded = ", or loading there memory that was never written"
     if isinstance(made, Operation) and made.passes is not None:
         loaded = ", or given there what another lane never wrote"
-    where = f"being masked off where it was made, at {register.site.place} ({register.site.mnemonic})"
+    where = f"being masked off where it was made, at {site.place} ({site.mnemonic})"
     return f"{what}, {where}{loaded}"

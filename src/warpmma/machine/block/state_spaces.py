@@ -109,8 +109,7 @@ def load(
             continue
         data[some] = found[some]
         if bad is not None:
-            poison = Poison(np.zeros(bad.bits.shape, np.uint8), bad.origin) if poison is None else poison
-            poison.bits[some] = bad.bits[some]
+            poison = Poison(bad.bits[some], bad.origin).on(some, data.shape, poison)
     assert data is not None  # there is always a part
     return data, poison
 

@@ -68,13 +68,12 @@ def _copied(
     for _, allocation, touch in touches(batch, site, row.origin, origin, size, lanes, _UNIT) if size else ():
         found[touch.lanes[lanes]], poison = allocation.load(touch, 1)
         if poison is not None and poison.origin is not None:
-            held = Poison(np.zeros(found.shape, np.uint8), poison.origin) if held is None else held
-            held.bits[touch.lanes[lanes]] = poison.bits
+            held = poison.on(touch.lanes[lanes], found.shape, held)
         sources.append((allocation, touch))
     for space in (row.origin, row.to):
         batch.costs.moved(site, space, found.size)
     if held is not None and row.operation:
-        batch.decide(site, held.on(lanes), lanes)
+        batch.decide(site, held.on(lanes, (*lanes.shape, size)), lanes)
     if row.operation:
         _combine(batch, site, row, to, found, lanes)
         copies = Pending(lanes, [])

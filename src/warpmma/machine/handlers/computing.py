@@ -23,7 +23,7 @@ from ..._arrays import Array, all_ones, frozen
 from ...operations import DTYPES, UNDEFINED, Operation
 from ...registers import LANES
 from ..base import Site, WarpRegister
-from ..block import Batch, Results
+from ..block import Batch, Carried, Results
 
 
 def compute(batch: Batch, site: Site, row: Operation, operands: Sequence[Any], lanes: Array) -> Results:
@@ -31,7 +31,7 @@ def compute(batch: Batch, site: Site, row: Operation, operands: Sequence[Any], l
     bits = [x.bits if isinstance(x, WarpRegister) else x for x in operands]
     registers = [x for x in operands if isinstance(x, WarpRegister)]
     if batch.reporter.follows:
-        return _followed(batch, site, row, operands, registers, lanes)
+        return _followed(batch, site, row, operands, bits, lanes)
     poison = _poison(batch, site, row, operands, bits, lanes)
     made, origin = site, None
     if poison is not None:
@@ -47,10 +47,10 @@ def compute(batch: Batch, site: Site, row: Operation, operands: Sequence[Any], l
 
 
 def _followed(
-    batch: Batch, site: Site, row: Operation, operands: Sequence[Any], registers: list[WarpRegister], lanes: Array
+    batch: Batch, site: Site, row: Operation, operands: Sequence[Any], bits: list[Any], lanes: Array
 ) -> Results:
     """Execute an operation, and follow the poison of its operands (rule 2)."""
-    bits = [x.bits if isinstance(x, WarpRegister) else x for x in operands]
+    registers = [x for x in operands if isinstance(x, WarpRegister)]
     if row.lanes:
         steering = registers[-1:] if row.passes is None else registers[1:]
         batch.read(site, steering, [lanes] * len(steering))
@@ -59,8 +59,7 @@ def _followed(
     poison: list[Array | None] = [None] * len(row.outputs)
     made = site
     if found is not None:
-        given = iter(found.masks)
-        masks = [_some(next(given)) if isinstance(x, WarpRegister) else None for x in operands]
+        masks = _masks(operands, found)
         dtypes = [DTYPES[kind] for kind in row.outputs]
         if not any(mask is not None for mask in masks):
             pass
@@ -78,15 +77,16 @@ def _followed(
     )
 
 
-def _some(mask: Array) -> Array | None:
-    return mask if mask.any() else None
+def _masks(operands: Sequence[Any], found: Carried) -> list[Array | None]:
+    """Return the poison bits of each operand; None for one without."""
+    masks = (mask if mask.any() else None for mask in found.masks)
+    return [next(masks) if isinstance(x, WarpRegister) else None for x in operands]
 
 
 def _of_groups(mask: Array | None, members: Array, shape: tuple[int, ...], dtypes: Sequence[Any]) -> list[Array]:
     """Return poison in all lanes of the membermasks in which one lane brings poison."""
     bad = np.zeros(shape, bool) if mask is None else np.broadcast_to(mask != 0, shape)
-    words = np.bitwise_or.reduce(np.where(bad, _BITS, np.uint32(0)), axis=-1, keepdims=True)
-    some = np.broadcast_to(members & words != 0, shape)
+    some = np.broadcast_to(members & _words(bad) != 0, shape)
     return [all_ones(some, dtype) for dtype in dtypes]
 
 
@@ -102,9 +102,8 @@ def _poison(
         found = batch.carried(registers, site, lanes)
         if found is None:
             return None
-        masks = iter(found.masks)
-        every = [_some(next(masks)) if isinstance(x, WarpRegister) else None for x in operands]
-        results = row.carriage(row.compute, bits, every, [DTYPES[kind] for kind in row.outputs])
+        masks = _masks(operands, found)
+        results = row.carriage(row.compute, bits, masks, [DTYPES[kind] for kind in row.outputs])
         return np.asarray(np.logical_or.reduce([x != 0 for x in results]))
     if row.passes is not None:
         needed[0] = np.zeros_like(lanes)
@@ -124,8 +123,7 @@ def _together(batch: Batch, site: Site, row: Operation, bits: list[Any], lanes: 
     """Compute an operation across lanes: lanes that have exited or have no thread are in no membermask."""
     alive = batch.lanes.alive
     if row.membermask and not alive.all():
-        words = np.bitwise_or.reduce(np.where(alive, _BITS, np.uint32(0)), axis=-1, keepdims=True)
-        bits = [*bits[:-1], bits[-1] & words]
+        bits = [*bits[:-1], bits[-1] & _words(alive)]
     arguments = [*(np.broadcast_to(x, batch.shape) if isinstance(x, np.ndarray) else x for x in bits), lanes]
     results = row.for_target(batch.target).compute(*arguments)
     shuffles = row.passes is not None  # what these give then is known (rule 2 of `operations.collectives`)
@@ -137,6 +135,11 @@ def _together(batch: Batch, site: Site, row: Operation, bits: list[Any], lanes: 
         if bad.any() and not shuffles:
             results = tuple(np.where(bad, np.zeros_like(x), x) for x in results)
     return results
+
+
+def _words(lanes: Array) -> Array:
+    """Return the lanes of each warp as a mask, uint32 `[block, warp, 1]`."""
+    return np.asarray(np.bitwise_or.reduce(np.where(lanes, _BITS, np.uint32(0)), axis=-1, keepdims=True))
 
 
 _BITS = frozen(np.uint32(1) << np.arange(LANES, dtype=np.uint32))

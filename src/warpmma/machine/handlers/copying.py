@@ -21,7 +21,8 @@ def copy(batch: Batch, site: Site, row: Copy, operands: Sequence[Any], lanes: Ar
     to, source, size, of_source, *policy = operands
     read(batch, site, policy, lanes)
     where, start = address(batch, site, to, lanes), address(batch, site, source, lanes)
-    data, held = np.zeros((*lanes.shape, size), np.uint8), None
+    data: Array = np.zeros((*lanes.shape, size), np.uint8)
+    held: Poison | None = None
     sources: list[Touched] = []
     moved = 0
     for part, some in _parts(batch, site, of_source, size, lanes):
@@ -29,8 +30,7 @@ def copy(batch: Batch, site: Site, row: Copy, operands: Sequence[Any], lanes: Ar
         for _, allocation, touch in touches(batch, site, "global", start, part, some, size) if part else ():
             loaded, poison = allocation.load(touch, part)
             if poison is not None and poison.origin is not None:
-                held = Poison(np.zeros(data.shape, np.uint8), poison.origin) if held is None else held
-                held.bits[touch.lanes, :part] = poison.bits
+                held = poison.on((touch.lanes, slice(part)), data.shape, held)
             if part == size and len(loaded) == lanes.size:
                 data = loaded.reshape(data.shape)
             else:

@@ -24,7 +24,7 @@ def multiply(batch: Batch, site: Site, row: Instruction, operands: Sequence[Any]
     check_whole(batch, site, lanes)
     given, numbers, found = _given(batch, site, row, operands, lanes)
     # Warps that do not execute it may hold anything, such as metadata that would be refused.
-    some = lanes.any(axis=-1)
+    some = np.asarray(lanes.any(axis=-1))
     whole = bool(some.all())
     registers = {name: x.reshape(-1, *x.shape[2:]) if whole else x[some] for name, x in given.items()}
     selector = numbers.get("selector", 0)
@@ -44,7 +44,7 @@ def multiply(batch: Batch, site: Site, row: Instruction, operands: Sequence[Any]
     except MetadataError as error:  # in rows of A that are beyond a matrix, say
         if batch.reporter.follows:
             bad = undefined_rows(row, registers["metadata"], selector, batch.target)
-            rows = _everywhere(bad, np.asarray(some))
+            rows = _everywhere(bad, some)
             found = _undefined(batch, site, given, rows, lanes, str(error), found)
         else:
             batch.reporter.report("metadata", site, lanes, detail=str(error))
@@ -52,11 +52,7 @@ def multiply(batch: Batch, site: Site, row: Instruction, operands: Sequence[Any]
         if not known:
             registers["metadata"] = legal_rows(row, registers["metadata"], bad, selector)
         d = multiplied("hardware" if known else "error")
-    if whole:
-        d = d.reshape(*some.shape, *d.shape[1:])
-    else:
-        d, part = np.zeros((*some.shape, *d.shape[1:]), d.dtype), d
-        d[some] = part
+    d = d.reshape(*some.shape, *d.shape[1:]) if whole else _everywhere(d, some)
     if batch.watching is not None:
         batch.watching.see(site, row, batch.target, batch.blocks, np.asarray(some), {"D": d, **given}, numbers)
     if found is None:
@@ -65,10 +61,10 @@ def multiply(batch: Batch, site: Site, row: Instruction, operands: Sequence[Any]
     return batch.fragment(d, lanes, found.site, poison, found.origin)
 
 
-def _everywhere(rows: Array, some: Array) -> Array:
-    """Return rows of the warps that execute an instruction, `[n, row]`, as those of all warps."""
-    found = np.zeros((*some.shape, rows.shape[-1]), bool)
-    found[some] = rows
+def _everywhere(of_some: Array, some: Array) -> Array:
+    """Return what is known of the warps that execute an instruction, `[n, ...]`, as that of all, 0 elsewhere."""
+    found = np.zeros((*some.shape, *of_some.shape[1:]), of_some.dtype)
+    found[some] = of_some
     return found
 
 
@@ -121,8 +117,10 @@ def _given(
     if found is None:
         return given, numbers, None
     masks = iter(found.masks)
-    by_name = {name: np.stack([next(masks) for _ in of], axis=-2) for name, of in read_from.items()}
-    by_name = {name: x if name in given and given[name].ndim == x.ndim else x[..., 0, :] for name, x in by_name.items()}
+    by_name = {
+        name: np.stack([next(masks) for _ in of], axis=-2) if name in "ABC" else next(masks)
+        for name, of in read_from.items()
+    }
     return given, numbers, _Found(by_name, found.site, found.origin)
 
 

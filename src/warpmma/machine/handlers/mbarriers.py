@@ -53,7 +53,7 @@ def mbarrier(batch: Batch, site: Site, row: Mbarrier, operands: Sequence[Any], l
         if row.action == "wait":
             batch.phases.count(touch)
             data, poison = memory.load(strong, _SIZE)
-            batch.decide(site, None if poison is None else poison.on(touch.lanes), lanes)
+            batch.decide(site, poison and poison.on(touch.lanes, (*lanes.shape, _SIZE)), lanes)
             found[touch.lanes] = _waited(batch, row, touch, data.view(np.uint64)[:, 0], numbers[0])
         else:
             data, _ = memory.update(strong, _SIZE, partial(_arrivals, batch, row, touch, numbers))

@@ -47,8 +47,7 @@ def update(batch: Batch, site: Site, row: Atomic, operands: Sequence[Any], lanes
         strong = touch.strong(row.order, row.scope)
         found[touch.lanes], bad = allocation.update(strong, row.bits // 8, turns, given=held, decides=decides)
         if bad is not None:
-            poison = Poison(np.zeros(found.shape, np.uint8), bad.origin) if poison is None else poison
-            poison.bits[touch.lanes] = bad.bits
+            poison = bad.on(touch.lanes, found.shape, poison)
     if not row.returns:
         return ()
     words = found.view(DTYPES[row.kind])

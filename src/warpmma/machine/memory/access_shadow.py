@@ -18,7 +18,8 @@ The rules:
    different values are the hazard "lane order"; warps that leave different values race. Copies to one place always
    race.
 6. Where poison is followed (rule 5 of `hazards`), a load reports nothing: bytes that are unwritten, pending, or written
-   by an unordered thread are poison. Poison is stored and loaded with its bytes. An atomic reports them at once.
+   by an unordered thread are poison. Poison is stored and loaded with its bytes. An atomic combines unwritten and
+   stored poison (`updating`), and reports the rest at once.
 7. An atomic reads and writes as one strong access (`happens_before`); lanes that meet take turns (`atomic_order`).
 8. Poison that a launch leaves in global memory decides something: the host reads it. Bytes that the launch has loaded
    since are a workspace; what became of them there was followed.
@@ -197,9 +198,7 @@ class AccessShadow(Shadow):
 
     # Rule 7
 
-    def updates(
-        self, touch: Touch, element: int, *, decides: bool = True
-    ) -> tuple[Poison | None, Array | None]:  # fmt: skip
+    def updates(self, touch: Touch, element: int, *, decides: bool = True) -> tuple[Poison | None, Array | None]:
         """See `Shadow`."""
         grains = self.grains.at(touch.offset, touch.size)
         self._check_pending(touch, grains)
@@ -226,9 +225,11 @@ class AccessShadow(Shadow):
 
     def report_left(self, start: int) -> None:
         """Report poison that is left in memory, which begins at an address, when a launch ends (rule 8)."""
-        if self._held is None or not len(self._held.left()[0]):
+        if self._held is None:
             return
         where, origins = self._held.left()
+        if not len(where):
+            return
         grains = self.grains.at(where, 1)
         words = np.zeros(len(where), np.uint64) if self.grains.writer is None else self.grains.writer[grains.first]
         for origin in np.unique(origins).tolist():

@@ -76,9 +76,7 @@ class Shadow:
     def stored(self, touch: Touch, data: Array, last: Array | None) -> None:
         """Note that lanes have stored."""
 
-    def updates(
-        self, touch: Touch, element: int, *, decides: bool = True
-    ) -> tuple[Poison | None, Array | None]:  # fmt: skip
+    def updates(self, touch: Touch, element: int, *, decides: bool = True) -> tuple[Poison | None, Array | None]:
         """Note that lanes are to change elements; return their poison, and which are contested, `[n, elements]`.
 
         Poison that is stored there is reported if it `decides` something.

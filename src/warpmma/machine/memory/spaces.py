@@ -110,8 +110,7 @@ class Space(ABC):
             data = np.zeros((*lanes.shape, size), np.uint8) if data is None else data
             data[touch.lanes] = found
             if bad is not None:
-                poison = Poison(np.zeros((*lanes.shape, size), np.uint8), bad.origin) if poison is None else poison
-                poison.bits[touch.lanes] = bad.bits
+                poison = bad.on(touch.lanes, data.shape, poison)
         return np.zeros((*lanes.shape, size), np.uint8) if data is None else data, poison
 
     def store(

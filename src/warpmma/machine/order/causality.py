@@ -380,9 +380,7 @@ class Encounters:
             self._cell, self._when = (np.full(self._shape, -1, np.int64) for _ in range(2))
         self._memory[who], self._cell[who], self._when[who] = cells, offset // CELL, time
 
-    def observed(
-        self, cells: SyncCells, who: tuple[Array, Array, Array], offset: Array, times: Array
-    ) -> Array:  # fmt: skip
+    def observed(self, cells: SyncCells, who: tuple[Array, Array, Array], offset: Array, times: Array) -> Array:
         """Return which threads, `[n]`, have last accessed cells strongly after some times: `[n, m]`, as the offsets."""
         if self._memory is None:
             return np.zeros(offset.shape, bool)

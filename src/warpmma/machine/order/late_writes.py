@@ -27,18 +27,18 @@ Key = tuple[str, int]
 
 
 class LateWrite(NamedTuple):
-    """A write of n threads that races with earlier reads."""
+    """A write of threads that races with earlier reads."""
 
     site: Site
-    offset: Array  # of the first byte of each, `[n]`
-    changed: Array  # the bytes that change, bool `[n, size]`
+    place: Array  # the offsets of the bytes that change, sorted
+    by: Array  # the number of the thread that changes each
     threads: Standing  # what they knew
 
     def reads(self, place: Array, who: Agents, blocks: range) -> tuple[Array, int] | None:
-        """Return which bytes that threads of a batch read, `[m, size]`, it changes; and the word of one writer."""
-        mine = self._lanes(place)
-        reader, byte = np.nonzero(mine >= 0)
-        by = mine[reader, byte]
+        """Return which bytes that threads of a batch read, `[n, size]`, it changes; and the word of one writer."""
+        at = np.minimum(np.searchsorted(self.place, place), len(self.place) - 1)
+        reader, byte = np.nonzero(self.place[at] == place)
+        by = self.by[at[reader, byte]]
         words, its = self.threads.words[by], who.words[reader]
         if not len(words):
             return None
@@ -51,14 +51,6 @@ class LateWrite(NamedTuple):
         bad = np.zeros(place.shape, bool)
         bad[reader[late], byte[late]] = True
         return bad, int(words[late][0])
-
-    def _lanes(self, place: Array) -> Array:
-        """Return which of its lanes changes each byte, -1 for none."""
-        lane, byte = np.nonzero(self.changed)
-        written = self.offset[lane] + byte
-        order = np.argsort(written, kind="stable")
-        at = np.minimum(np.searchsorted(written[order], place), len(order) - 1)
-        return np.where(written[order][at] == place, lane[order][at], -1)
 
 
 class LateWrites:
@@ -76,13 +68,14 @@ class LateWrites:
         """The line of one of them."""
         return next(iter(self._writes.values()))[0].site
 
-    def note(
-        self, key: Key, site: Site, clocks: VectorClocks, who: Agents, offset: Array, changed: Array
-    ) -> None:  # fmt: skip
+    def note(self, key: Key, site: Site, clocks: VectorClocks, who: Agents, offset: Array, changed: Array) -> None:
         """Note that threads, n of them, change bytes `[n, size]` that others have read."""
         some = np.flatnonzero(changed.any(axis=1))
+        by, byte = np.nonzero(changed[some])
+        place = offset[some][by] + byte
+        order = np.argsort(place, kind="stable")
         known = clocks.standing(who.some(some)).kept()
-        self._writes.setdefault(key, []).append(LateWrite(site, offset[some], changed[some], known))
+        self._writes.setdefault(key, []).append(LateWrite(site, place[order], by[order], known))
 
     def reads(
         self, key: Key, offset: Array, size: int, who: Agents, blocks: range
@@ -91,8 +84,7 @@ class LateWrites:
         if key not in self._writes:
             return
         if key not in self._bytes:
-            every = [(x.offset[:, None] + np.arange(x.changed.shape[1]))[x.changed] for x in self._writes[key]]
-            self._bytes[key] = np.unique(np.concatenate(every))
+            self._bytes[key] = np.unique(np.concatenate([x.place for x in self._writes[key]]))
         known = self._bytes[key]
         place = offset[:, None] + np.arange(size)
         if (known[np.minimum(np.searchsorted(known, place), len(known) - 1)] != place).all():

@@ -310,16 +310,14 @@ class Reporter:
 
     def _read_by(
         self, origin: Origin, block: int, warp: int, lane: int
-    ) -> tuple[Array | None, Callable[[int], str] | None]:  # fmt: skip
+    ) -> tuple[Array | None, Callable[[int], str] | None]:
         """Return the addresses of the last read of an origin, and what names them; None if a lane took no part."""
         first, lanes, address, element = self._reads[origin]
         at = block - first, warp, lane
         inside = at[0] >= 0 and all(i < n for i, n in zip(at, lanes.shape, strict=True))
         return (address, element) if inside and lanes[at] else (None, None)
 
-    def left(
-        self, origin: Origin, words: Array, addresses: Array, element: Callable[[int, int], str]
-    ) -> None:  # fmt: skip
+    def left(self, origin: Origin, words: Array, addresses: Array, element: Callable[[int, int], str]) -> None:
         """Report poison that is left in global memory, at addresses of bytes which access words `[n]` have written."""
         self._decided.add(origin)
         first = int(words[0])
