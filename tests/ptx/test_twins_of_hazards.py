@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hazard_kernels.cp_async import PENDING
@@ -95,7 +97,7 @@ WITHOUT = {"barrier_of_another_block", "masked_update_with_poison"}  # a grid of
 CASES = {case.kernel.__name__: case for case in (*RACES, *UNWRITTEN, *PENDING)}
 
 
-def launch(body: str, **options: str) -> None:
+def launch(body: str, **options: Any) -> None:
     x, y, out = (np.arange(256, dtype=np.uint32), np.zeros(256, np.uint32), np.zeros(64, np.uint32))
     entry = ptx.load(HEAD + body + "\n    ret;\n}\n")["k"]
     entry.launch(wm.Device("sm_90"), 1, 64, [x, Output(y) if "%rd6" in body or "%rd9" in body else y, out], **options)
