@@ -325,6 +325,12 @@ def test_atomics_combine_poison() -> None:
     sums = LUCK + "@%p1 red.global.add.u32 [%rd6], %r6; ld.global.u32 %r9, [%rd6];"
     assert kind(sums) == "" and kind(sums + "@%p1 st.global.u32 [%rd4], %r9;") == "unwritten"
     assert kind(sums + "@!%p1 st.global.u32 [%rd4], %r9;") == ""
+    # half of the cells hold poison, half are unwritten: a clean store to these does not clean those
+    both = (
+        LUCK + "@%p1 st.shared.u32 [%r5+512], %r6; red.shared.add.u32 [%r5+512], 1; @!%p1 st.shared.u32 [%r5+512], 1;"
+    )
+    both += "ld.shared.u32 %r9, [%r5+512];"
+    assert kind(both + "@%p1 " + STORED) == "unwritten" and kind(both + "@!%p1 " + STORED) == ""
     one = LUCK + "setp.eq.u32 %p2, %r1, 3; @%p2 mov.u32 %r8, %r6; @!%p2 mov.u32 %r8, 0;"
     assert kind(one + "atom.global.add.u32 %r9, [%rd2], %r8; @!%p2 st.global.u32 [%rd4], %r9;") == "unwritten"
 

@@ -64,6 +64,10 @@ class Poison(NamedTuple):
         bits = self.bits[some]
         return Poison(bits, self.origin) if bits.any() else None
 
+    def plus(self, other: Poison | None) -> Poison:
+        """Return this poison and that of the same bytes from elsewhere."""
+        return self if other is None else Poison(self.bits | other.bits, self.origin or other.origin)
+
     def on(self, where: Any, shape: tuple[int, ...], known: Poison | None = None) -> Poison:
         """Return poison of a shape `[..., byte]` with this one at some places, added to what is `known` of others."""
         found = Poison(np.zeros(shape, np.uint8), self.origin) if known is None else known

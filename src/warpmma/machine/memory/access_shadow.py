@@ -213,7 +213,8 @@ class AccessShadow(Shadow):
         apart = None if last is None else outside_scopes(last, touch.who.words[:, None])
         if last is not None and apart is not None and apart.any():
             self._report_at_once(touch, np.where(apart, last, np.uint64(0)), "changes it")
-        poison = self._unwritten(touch, grains, element, travels=not decides) or poison
+        if (unwritten := self._unwritten(touch, grains, element, travels=not decides)) is not None:
+            poison = unwritten.plus(poison)
         self.grains.note_written(grains)
         return poison, contested
 

@@ -127,7 +127,7 @@ class LocalMemory(Space):
                     held[some, begin : begin + width], origin = found
         poison = self._unwritten(site, address, written, lanes, element or size, travels)
         if origin:
-            poison = Poison(held if poison is None else held | poison.bits, self._reporter.numbered(origin))
+            poison = Poison(held, self._reporter.numbered(origin)).plus(poison)
         return data, poison
 
     def store(
