@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from typing import Any
 
@@ -13,6 +14,8 @@ from warpmma import ptx
 from warpmma.kernel import Output
 from warpmma.machine import HazardError, HazardWarning
 from warpmma.machine.memory import allocation, local_memory, undoing
+from warpmma.machine.run import branching
+from warpmma.machine.run.groups import Group
 
 HEAD = """.version 8.0
 .target sm_80
@@ -121,6 +124,47 @@ def test_a_guard_of_operations_selects_poison(name: str) -> None:
     _, _, y = launch(part + "@%p1 " + STORED)
     _, _, whole = launch(LUCK.replace("ld.shared.u32 %r6, [%r5]", "mov.u32 %r6, 0") + SELECTED[name] + STORED)
     np.testing.assert_array_equal(y[:16], whole[:16])
+
+
+@pytest.mark.parametrize("name", SELECTED)
+def test_lanes_that_diverge_at_a_poison_guard_are_all_poison_where_they_meet(name: str) -> None:
+    guard = SELECTED[name].replace("setp.eq.u32 %p2, %r6, 7", "setp.lt.u32 %p2, %r6, 16")
+    guard = guard.replace("setp.eq.u32 %p2, %r6, 0", "setp.lt.u32 %p2, %r6, 16")
+    body = LUCK + "add.u32 %r6, %r6, %r1;" + guard
+    for thread in (3, 20, 40, 63):
+        some = f"setp.eq.u32 %p4, %r1, {thread}; @%p4 "
+        for seed in range(4):
+            assert kind(body + some + STORED, threads=64, seed=seed) == "unwritten"
+            assert kind(body + some + STORED.replace("%r9", "%r10"), threads=64, seed=seed) == ""
+
+
+def test_groups_that_arrive_one_by_one_where_a_branch_ends_are_all_spoiled() -> None:
+    """Whatever the order, and though the first group to arrive prepares the step there."""
+
+    class Spoilt:
+        def __init__(self) -> None:
+            self.lanes: list[list[int]] = []
+
+        def spoil(self, slots: list[int], lanes: np.ndarray, by: Any) -> None:
+            self.lanes.append(np.flatnonzero(lanes).tolist())
+
+    def group(*lanes: int) -> Any:
+        return Group(np.isin(np.arange(32), lanes).reshape(1, 1, 32), len(lanes), False)
+
+    def prepared(group: Group) -> int:
+        return 1
+
+    def first(group: Group) -> int:
+        code[0] = prepared
+        return 1
+
+    for order in itertools.permutations([(1, 2), (3,), (4, 5), (9,)]):
+        code: list[Any] = [first]
+        state: Any = Spoilt()
+        for lanes in ((1, 2, 3), (4, 5)):  # two groups come to the branch
+            branching._spoiling(state, code, branching._Hammock(0, [7]), group(*lanes).bits, state)
+        assert [code[0](group(*lanes)) for lanes in order] == [1] * 4
+        assert sorted(lane for lanes in state.lanes for lane in lanes) == [1, 2, 3, 4, 5] and code == [prepared]
 
 
 DECIDED = {

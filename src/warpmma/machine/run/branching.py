@@ -14,6 +14,7 @@ The rules (PTX ISA 9.1, 9.7.12: `bra`, `brx.idx`):
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -123,13 +124,16 @@ def _spoiling(state: State, code: list[Advance], hammock: _Hammock, bad: Array, 
     inner, left = code[hammock.end], bad.copy()
 
     def advance(group: Group) -> int:
+        nonlocal inner
         here = group.bits & left
         if here.any():
             state.spoil(hammock.slots, here, register)
             np.logical_and(left, ~here, out=left)
-            if not left.any() and code[hammock.end] is advance:
-                code[hammock.end] = inner
-        return inner(group)
+        code[hammock.end] = inner
+        after = inner(group)  # which may replace itself: a step is prepared at its first use
+        if left.any():
+            inner, code[hammock.end] = code[hammock.end], advance
+        return after
 
     code[hammock.end] = advance
 
@@ -159,11 +163,14 @@ def branch(state: State, code: list[Advance], pc: int, step: Branch) -> Advance:
         return jump
     guard, choose = step.guard, chooser(state, step.site, step.guard)
 
+    @cache
+    def hammock_of_branch() -> _Hammock | None:
+        return _Hammock.after(state, pc, step)
+
     def selected(group: Group) -> Group | None:
         """Return the lanes that branch (rule 5)."""
         bad = poisoned(state, guard, group)
-        hammock = None if bad is None else _Hammock.after(state, pc, step)
-        if bad is None or hammock is None:
+        if bad is None or (hammock := hammock_of_branch()) is None:
             return choose(group)
         register = state.registers[guard.slot.number]
         _spoiling(state, code, hammock, bad, register)
