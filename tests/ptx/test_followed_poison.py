@@ -8,56 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from poison_cases import HEAD, LATER, LUCK, STORED, kind, launch
 
 import warpmma as wm
 from warpmma import ptx
 from warpmma.kernel import Output
 from warpmma.machine import HazardError, HazardWarning
-from warpmma.machine.memory import allocation, local_memory, undoing
+from warpmma.machine.memory import allocation, local_memory
 from warpmma.machine.run import branching
 from warpmma.machine.run.groups import Group
-
-HEAD = """.version 8.0
-.target sm_80
-.address_size 64
-.extern .func (.param .b32 r) vprintf (.param .b64 f, .param .b64 b);
-.extern .func (.param .b64 r) malloc (.param .b64 n);
-.global .align 1 .b8 hello[4] = {104, 105, 10, 0};
-.global .align 1 .b8 number[4] = {37, 100, 10, 0};
-.global .align 4 .u32 counter = 5;
-.visible .entry k(.param .u64 x, .param .u64 y) {
-    .reg .b64 %rd<12>; .reg .b32 %r<24>; .reg .b16 %h<6>; .reg .pred %p<6>; .reg .f32 %f<6>;
-    .shared .align 16 .b8 tile[1024];
-    .local .align 16 .b8 mine[16];
-    ld.param.u64 %rd1, [x]; ld.param.u64 %rd2, [y];
-    mov.u32 %r1, %tid.x; and.b32 %r2, %r1, 31;
-    mul.wide.u32 %rd3, %r2, 4; add.s64 %rd4, %rd1, %rd3;
-    mul.wide.u32 %rd5, %r1, 4; add.s64 %rd6, %rd2, %rd5;
-    shl.b32 %r3, %r2, 2; mov.u32 %r4, tile; add.u32 %r5, %r4, %r3;
-    setp.lt.u32 %p1, %r1, 16;
-"""
-LUCK = "ld.shared.u32 %r6, [%r5];\n"  # nobody has written it
-
-
-def launch(body: str, threads: int = 32, **options: Any) -> tuple[Any, np.ndarray, np.ndarray]:
-    """Run a kernel of one block; return the report, x and y."""
-    x, y = np.arange(32, dtype=np.uint32), np.zeros(64, np.uint32)
-    entry = ptx.load(HEAD + body + "\n    ret;\n}\n")["k"]
-    report = entry.launch(wm.Device("sm_80"), 1, threads, [x, y], **options)
-    return report, x, y
-
-
-def kind(body: str, **options: Any) -> str:
-    """Return the kind of the hazard of a kernel; "" for none."""
-    try:
-        launch(body, **options)
-    except HazardError as error:
-        assert error.hazard.decided is not None or options.get("hazards") == "strict"
-        return error.hazard.kind
-    return ""
-
-
-STORED = "st.global.u32 [%rd6], %r9;"
 
 CARRIED = {  # what becomes of poison in %r6, as %r9; and whether that is poison
     "moved": ("mov.u32 %r9, %r6;", True),
@@ -254,66 +213,6 @@ def test_an_earlier_write_that_races() -> None:
     assert (what, read.mnemonic, wrote.mnemonic, lanes) == ("race", "ld.shared.u32", "st.shared.u32", 31)
     assert json.loads(report.json())["harmless"][0]["lanes"] == 31
     assert "harmless" in report.text().lower()
-
-
-LATER = """ld.global.u32 %r8, [%rd4]; add.u32 %r9, %r8, 1;
-    setp.lt.u32 %p2, %r1, 32; @%p2 st.global.u32 [%rd4], %r9;
-"""
-"""Two warps read x, and the first adds 1."""
-
-
-def test_a_later_write_that_races() -> None:
-    with pytest.raises(HazardError, match=r"race: .*writes it later") as caught:
-        launch(LATER + STORED, 64)
-    assert caught.value.hazard.warp == 1 and caught.value.hazard.element == "x[0]"
-    report, x, y = launch(LATER + "@%p2 " + STORED, 64)
-    np.testing.assert_array_equal(x, np.arange(32) + 1)  # not by 2: the first run was undone
-    np.testing.assert_array_equal(y[:32], x)
-    assert [(key[0], lanes) for key, lanes in report.harmless.items()] == [("race", 32)]
-    with pytest.raises(HazardError, match=r"race: .*warp 1 read it"):
-        launch(LATER, 64, hazards="strict")
-
-
-def test_a_launch_that_changes_too_much_is_not_undone(monkeypatch: pytest.MonkeyPatch) -> None:
-    harmless = LATER + "@%p2 " + STORED
-    monkeypatch.setattr(undoing, "MOST_KEPT", 200)  # x alone
-    with pytest.raises(HazardError, match=r"race: .*it changes bytes that an unordered thread has read"):
-        launch(harmless, 64)
-    monkeypatch.setattr(undoing, "MOST_KEPT", 100)
-    with pytest.raises(HazardError, match=r"race: .*warp 1 read it"):
-        launch(harmless, 64)
-
-
-def test_a_later_write_of_the_same_value_changes_nothing() -> None:
-    body = LATER.replace("add.u32 %r9, %r8, 1", "add.u32 %r9, %r8, 0")
-    assert launch(body + STORED, 64)[0].harmless == {}
-
-
-def test_reads_that_are_ordered_before_a_later_write_are_clean() -> None:
-    body = """ld.global.u32 %r9, [%rd4]; st.global.u32 [%rd6], %r9; bar.sync 0;
-    ld.global.u32 %r8, [%rd4]; setp.lt.u32 %p2, %r1, 32; @%p2 st.global.u32 [%rd4], 99;"""
-    report, x, y = launch(body, 64)
-    assert (x == 99).all() and (y == np.tile(np.arange(32), 2)).all() and sum(report.harmless.values()) == 32
-
-
-def test_undoing_restores_all_that_a_kernel_changes(capsys: pytest.CaptureFixture[str]) -> None:
-    body = """
-    { .param .b64 f; .param .b64 b; .param .b32 r; mov.u64 %rd7, hello; cvta.global.u64 %rd7, %rd7;
-      setp.eq.u32 %p3, %r1, 0; @!%p3 bra DONE; mov.u64 %rd8, 0;
-      st.param.b64 [f], %rd7; st.param.b64 [b], %rd8; call (r), vprintf, (f, b);
-      atom.global.add.u32 %r10, [counter], 1; st.global.u32 [%rd2], %r10;
-      DONE: }
-    bar.sync 0;
-    """
-    module = ptx.load(HEAD + body + LATER + "\n    ret;\n}\n")
-    device = wm.Device("sm_80")
-    for before in (5, 6):
-        x, y = np.arange(32, dtype=np.uint32), np.zeros(64, np.uint32)
-        report = module["k"].launch(device, 1, 64, [x, y], limit=1000)
-        assert y[0] == before and report.harmless and report.printed == "hi\n"
-        assert sum(n for site, n in report.costs.instructions.items() if site.mnemonic == "atom.global.add.u32") == 1
-        np.testing.assert_array_equal(x, np.arange(32) + 1)
-    assert capsys.readouterr().out == "hi\nhi\n"
 
 
 @pytest.mark.parametrize("seed", range(3))
