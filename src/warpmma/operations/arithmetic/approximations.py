@@ -16,7 +16,10 @@ from collections.abc import Iterator
 from functools import cache, partial
 from typing import Any
 
-from ...arithmetic import SEQUENCES, approximate, machine_text, quotient_factors
+import numpy as np
+
+from ..._arrays import Array
+from ...arithmetic import SEQUENCES, approximate, folded_reference, machine_text, quotient_factors
 from ...errors import OperandError, shown
 from ..elements import TYPES, by_element
 from ..forms import Form
@@ -95,6 +98,50 @@ def divided_factors(mnemonic: str) -> Operation:
         known = ", ".join(form for form, sequence in SEQUENCES.items() if sequence.dividend)
         raise OperandError(f"{shown(mnemonic)} is not an approximate division: expected one of {known}")
     return _factors(mnemonic)
+
+
+@cache
+def folded_function(mnemonic: str) -> Operation:
+    """Return a row that gives what ptxas would put in the place of an approximate function if its operand were constant.
+
+    Parameters
+    ----------
+    mnemonic : str
+        An approximate function of f32, or a division: "rcp.approx.ftz.f32".
+
+    Returns
+    -------
+    Operation
+        Each different operand is computed once, by `folded_reference`; what ptxas leaves to the GPU, as it does.
+
+    Raises
+    ------
+    OperandError
+        No such function.
+
+    Examples
+    --------
+    >>> folded_function("rcp.approx.ftz.f32").outputs
+    ('b32',)
+    """
+    whole = next((form for form in FORMS if form.spelling == mnemonic and SEQUENCES[mnemonic].fmt.bits == 32), None)
+    if whole is None:
+        raise OperandError(f"{shown(mnemonic)} is not an approximate function of f32")
+    row = SEQUENCES[mnemonic]
+    return Operation(
+        mnemonic=mnemonic, since=row.since, ptx=(1, 0), evidence=whole.evidence, inputs=("b32",) * row.operands,
+        outputs=("b32",), input_types=("f32",) * row.operands, compute=partial(_folded, mnemonic),
+    )  # fmt: skip
+
+
+def _folded(form: str, *operands: Array) -> tuple[Array]:
+    given = np.stack(np.broadcast_arrays(*operands), axis=-1).astype(np.uint32)
+    different, where = np.unique(given.reshape(-1, given.shape[-1]), axis=0, return_inverse=True)
+    results = approximate(form, *different.T.copy())
+    for i, codes in enumerate(different.tolist()):
+        if (result := folded_reference(form, *codes)) is not None:
+            results[i] = result
+    return (results[where.reshape(given.shape[:-1])],)
 
 
 @cache
