@@ -108,7 +108,7 @@ def folded_divisor(form: str, code: int) -> tuple[float, int] | None:
     Raises
     ------
     OperandError
-        There is no such form, or it is no division.
+        There is no such form, or it is not a division.
 
     Examples
     --------

@@ -100,9 +100,8 @@ def divided_factors(mnemonic: str) -> Operation:
     return _factors(mnemonic)
 
 
-@cache
 def folded_function(mnemonic: str) -> Operation:
-    """Return a row that gives what ptxas would put in the place of an approximate function if its operand were constant.
+    """Return a row that gives what ptxas would put in the place of an approximate function of constants.
 
     Parameters
     ----------
@@ -124,13 +123,19 @@ def folded_function(mnemonic: str) -> Operation:
     >>> folded_function("rcp.approx.ftz.f32").outputs
     ('b32',)
     """
-    whole = next((form for form in FORMS if form.spelling == mnemonic and SEQUENCES[mnemonic].fmt.bits == 32), None)
-    if whole is None:
+    if not (isinstance(mnemonic, str) and mnemonic in SEQUENCES and SEQUENCES[mnemonic].fmt.bits == 32):
         raise OperandError(f"{shown(mnemonic)} is not an approximate function of f32")
-    row = SEQUENCES[mnemonic]
+    return _folded_row(mnemonic)
+
+
+@cache
+def _folded_row(mnemonic: str) -> Operation:
+    (whole,) = (form for form in FORMS if form.spelling == mnemonic)
+    row, sources = SEQUENCES[mnemonic], [TYPES["f32"]] * SEQUENCES[mnemonic].operands
     return Operation(
-        mnemonic=mnemonic, since=row.since, ptx=(1, 0), evidence=whole.evidence, inputs=("b32",) * row.operands,
-        outputs=("b32",), input_types=("f32",) * row.operands, compute=partial(_folded, mnemonic),
+        mnemonic=mnemonic, since=row.since, ptx=(1, 0), evidence=whole.evidence, outputs=("b32",),
+        inputs=tuple(x.register for x in sources), input_types=tuple(x.name for x in sources),
+        compute=partial(_folded, mnemonic),
     )  # fmt: skip
 
 

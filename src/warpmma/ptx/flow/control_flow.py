@@ -59,7 +59,7 @@ def cut(module: Module, function: Function) -> list[BasicBlock]:
 
 
 def graph(function: Function) -> list[BasicBlock]:
-    """Cut a body into blocks as `cut`, but only at labels that are jumped to; labels that are not there are left out."""
+    """Cut a body into blocks as `cut`, but only at labels that are jumped to, and without errors."""
     statements = {i: one for i, one in enumerate(function.body) if isinstance(one, Statement)}
     jumps = {i: _led(function, one) for i, one in statements.items() if one.opcode in JUMPS}
     meant = {name for names in jumps.values() for name in names}

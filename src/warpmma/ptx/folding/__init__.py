@@ -1,3 +1,3 @@
-"""Approximate functions of constants, which ptxas computes itself, and a body in which they are computed."""
+"""Approximate functions of constants, which ptxas computes itself, and a body in which they are numbers."""
 
-from .folding import FOLDED, compared, folded
+from .replacing import FOLDED, compared, folded

@@ -1,8 +1,9 @@
 """The instructions that ptxas evaluates where all operands are constants, before it looks at approximate functions.
 
-1. `EVALUATED` lists them, and those where it depends on the values. ptxas 13.0 does not evaluate others in time: an
-   approximate function of their result stays one of the GPU. Each of 6,546 mnemonics of sm_90, with three sets of
-   constants, was put before an `rcp.approx`; ptxas evaluates the same for sm_75, sm_80 and sm_100.
+1. `EVALUATED` lists them, and those where it depends on the values; approximate functions that ptxas computes
+   (`approximate_form`) are others. What else there is ptxas 13.0 does not evaluate in time: an approximate function of
+   the result stays one of the GPU. Each of 6,287 mnemonics of sm_90 was put, with constants, before an `rcp.approx`;
+   ptxas evaluates the same for sm_75, sm_80 and sm_100 (`python -m lab.compare.folding`).
 2. A result is known of some constants alone: of `and` with 0, `or` with ones, `mul` by 0, `xor` of a register with
    itself, `selp` of a constant predicate, or of two equal numbers. ptxas also knows single bits: a number that follows
    of these alone is not found here.
@@ -17,6 +18,7 @@ from typing import cast
 
 import numpy as np
 
+from ...arithmetic import SEQUENCES
 from ...operations import DTYPES, Operation, row
 from ...registers import LANES
 from ..text import Mnemonic
@@ -81,6 +83,10 @@ EVALUATED = (
     Evaluated("cvt", "f32", "rni rzi rmi rpi ftz sat", results="f32"),
     Evaluated("cvt", "f64", "rni rzi rmi rpi sat", results="f64"),
     Evaluated("cvt", _FLOATS, "rni rzi ftz sat", results="u16 s32 u32 s64 u64"),
+    Evaluated("cvta", "u64", "to global"),
+    Evaluated("vadd2 vadd4 vsub2 vsub4 vavrg2 vmin2 vmax2", "u32", "u32"),
+    Evaluated("vmin2 vmax2", "s32", "s32"),
+    Evaluated("szext", "s32 u32", "clamp", doubtful=True),
     Evaluated("cvt", _FLOATS, "rmi rpi ftz sat", results="u16 s32 u32 s64 u64", doubtful=True),
 )
 """Rule 1."""
@@ -91,6 +97,16 @@ def evaluates(mnemonic: Mnemonic) -> bool | None:
     """Return whether ptxas evaluates an instruction on constants; None where that depends on the values."""
     found = [x.doubtful for x in EVALUATED if x.has(mnemonic)]
     return False if not found else None if all(found) else True
+
+
+@lru_cache(maxsize=4096)
+def approximate_form(mnemonic: Mnemonic) -> str:
+    """Return the name of an approximate function of f32 in `SEQUENCES`; "" for other instructions."""
+    if mnemonic.type != "f32" or mnemonic.part or not {"approx", "full"} & {*mnemonic.modifiers}:
+        return ""
+    modifiers = sorted(mnemonic.modifiers, key="ftz".__eq__)  # `SEQUENCES` has .ftz last
+    form = ".".join((mnemonic.opcode, *modifiers, mnemonic.type))
+    return form if form in SEQUENCES else ""
 
 
 @lru_cache(maxsize=4096)

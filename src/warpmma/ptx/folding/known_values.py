@@ -2,16 +2,17 @@
 
 The rules, read from machine code of ptxas 13.0 (docs/specification/folding.md):
 
-1. A number is constant, and so is what `mov` makes of constants, and what ptxas evaluates of them (`evaluated`).
-   Parameters, memory, special registers and results of calls are not.
+1. A number is constant, and so is the result of `mov` of constants, what ptxas evaluates of them (`evaluated`), and an
+   approximate function of them that it computes (`arithmetic.folded_reference`). Parameters, memory, special registers
+   and results of calls are not.
 2. Where ways join, a register is constant if it is the same on each way that may be taken: a branch by a constant
    predicate has one way. A register that nothing writes has no value.
 3. At the head of a loop, a register that the loop does not change is what it was before. One that the loop changes is
    constant only if it is written from a constant that does not depend on it.
 4. A guarded statement joins the new value and the old one.
 5. ptxas unrolls loops whose number of iterations it knows, up to thousands. What such a loop counts is then a constant
-   of each copy: `Varying.counted` says that it may be. A loop is taken for one that may be unrolled if a branch that
-   leaves it depends on counted values alone, and no `.pragma "nounroll"` is at its head.
+   of each copy: `Varying.counted` says that it may be. A loop may be unrolled if a branch that leaves it
+   depends on counted values alone, and no `.pragma "nounroll"` is at its head.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
+from ...arithmetic import folded_reference
 from ..flow import JUMPS, BasicBlock, Register, Uses, graph, uses
 from ..text import BYTES, Function, Immediate, Label, Negation, Operand, Statement, Symbol, VectorOf, bytes_of, number
-from .evaluated import decided, evaluate, evaluates, masked, operation_of
+from .evaluated import approximate_form, decided, evaluate, evaluates, masked, operation_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,9 +41,10 @@ Value = int | Varying
 _UNKNOWN = Varying()
 _PACKED = "packed"  # the origin of elements that a `mov` packs, some of which may be constant
 _State = dict[Register, Value]
+"""Values of registers. Missing is what is not known, except what a loop may not change (rule 3)."""
 
 
-def known_values(
+def find_values(
     function: Function, statements: Mapping[int, Statement], wanted: Collection[int]
 ) -> dict[int, tuple[Value, ...]]:
     """Find the values of the operands of some statements, by number: all but the first, which is the result.
@@ -71,6 +74,7 @@ class _Flow:
     kept: set[int] = field(init=False)  # heads of loops that ptxas does not unroll
     several: frozenset[Register] = field(init=False)  # registers whose value depends on where they are read
     uses: dict[int, Uses] = field(init=False)
+    steps: dict[int, list[int]] = field(init=False)  # statements of each block that make values that may be known
 
     def __post_init__(self) -> None:
         self.blocks = graph(self.function)
@@ -84,6 +88,15 @@ class _Flow:
         self.loops = self._loops(inside)
         self.kept = {b for b in self.loops if self._nounroll(b)}
         self.several = self._several(inside)
+        self.steps = {b: [i for i in self.blocks[b].numbers if self._matters(i)] for b in self.order}
+
+    def _matters(self, i: int) -> bool:
+        one, written = self.statements[i], self.uses[i].written
+        if not written or one.opcode in JUMPS:
+            return False
+        if one.opcode == "mov" or evaluates(one.words) is not False or approximate_form(one.words):
+            return True
+        return not self.several.isdisjoint(written)
 
     def _loops(self, inside: Callable[[int, int], bool]) -> dict[int, set[int]]:
         """Find natural loops; a loop with a second way in has all blocks, so everything that it writes is unknown."""
@@ -209,7 +222,7 @@ class _Propagation:
                 changed |= self._after.pop(b, None) is not None
                 continue
             state = self._before(b)
-            for i in self._flow.blocks[b].numbers:
+            for i in self._flow.steps[b]:
                 changed |= self._step(i, state)
             if self._after.get(b) != state:
                 self._after[b], changed = state, True
@@ -235,16 +248,29 @@ class _Propagation:
         if len(ways) == 1 and not unseen:
             return dict(ways[0])
         state: _State = {}
-        for register in self._flow.several:
-            own = ("join", b, register)
-            values = {way.get(register, _UNKNOWN) for way in ways}
-            values = {x for x in values if not (isinstance(x, Varying) and x.origin == own)}
-            open_ = unseen and register in self._changed[b]
-            if len(values) == 1 and not open_:
-                state[register] = values.pop()
-            elif values:
-                state[register] = Varying(own, b in self._counting and all(_countable(x) for x in values))
+        first, *others = ways
+        for register, value in first.items():
+            values = [value]
+            for way in others:
+                x = way.get(register)
+                if x is None:
+                    break
+                if x is not value:
+                    values.append(x)
+            else:
+                joined = self._joined(b, register, values, open_=unseen and register in self._changed[b])
+                if joined is not None:
+                    state[register] = joined
         return state
+
+    def _joined(self, b: int, register: Register, values: Sequence[Value], *, open_: bool) -> Value | None:
+        """Join values of a register; None where nothing is known."""
+        own = ("join", b, register)
+        different = {x for x in values if not (isinstance(x, Varying) and x.origin == own)}
+        if len(different) == 1 and not open_:
+            return different.pop()
+        counted = b in self._counting and all(_countable(x) for x in different)
+        return Varying(own, counted) if counted or open_ else None
 
     def counts(self, head: int) -> bool:
         """Whether a branch that leaves a loop depends on counted values alone (rule 5)."""
@@ -253,9 +279,9 @@ class _Propagation:
             block = self._flow.blocks[b]
             branch = block.branch
             leaves = any(x not in body for x in block.successors)
-            if leaves and branch is not None and branch.guard is not None and b in self._after:
-                if _countable(self._guard(branch, self._after[b])):
-                    return True
+            known = branch is not None and branch.guard is not None and b in self._after
+            if leaves and known and _countable(self._guard(cast(Statement, branch), self._after[b])):
+                return True
         return False
 
     def operands(self, wanted: Collection[int]) -> dict[int, tuple[Value, ...]]:
@@ -264,10 +290,12 @@ class _Propagation:
         for b in self._flow.order:
             if b in self._after:
                 state = self._before(b)
+                steps = {*self._flow.steps[b]}
                 for i in self._flow.blocks[b].numbers:
                     if i in wanted:
                         found[i] = self._operands(self._flow.statements[i], state)
-                    self._step(i, state)
+                    if i in steps:
+                        self._step(i, state)
         return found
 
     # Statements
@@ -276,8 +304,6 @@ class _Propagation:
         """Write the results of a statement; return whether a value of `_single` changed."""
         written = self._flow.uses[i].written
         one = self._flow.statements[i]
-        if not written or one.opcode in JUMPS:
-            return False
         results, changed = self._results(i, one, state), False
         executes = self._guard(one, state)
         for register in written:
@@ -292,7 +318,10 @@ class _Propagation:
             if not isinstance(executes, int) and value != old:
                 counted = _countable(executes) and _countable(value) and _countable(old)
                 value = Varying((i, register), counted)
-            state[register] = value
+            if _countable(value):
+                state[register] = value
+            else:
+                state.pop(register, None)
         return changed
 
     def _results(self, i: int, one: Statement, state: _State) -> _State:
@@ -303,13 +332,17 @@ class _Propagation:
         if not isinstance(first, Symbol) or one.paired:
             return {}
         key = (first.name, first.scope)
-        if (evaluated := evaluates(one.words)) is False:
+        form = approximate_form(one.words)
+        if (evaluated := evaluates(one.words)) is False and not form:
             return {}
         values = self._operands(one, state)
         kinds = _kinds(one)
         if len(values) != len(kinds):
             return {}
         codes = [masked(x, kind) if isinstance(x, int) else None for x, kind in zip(values, kinds, strict=True)]
+        if form and None not in codes:
+            result = folded_reference(form, *(x for x in codes if x is not None))
+            return {} if result is None else {key: result}
         same = len(one.operands) == 3 and one.operands[1] == one.operands[2]
         if (result := decided(one.words, codes, kinds, same)) is not None:
             return {key: result}
@@ -373,7 +406,8 @@ def _class(bits: int) -> str:
 
 def _kinds(one: Statement) -> Sequence[str]:
     """Return the classes of the registers that a statement reads; () if it is not one of the table's operations."""
-    found = operation_of(one.mnemonic) if evaluates(one.words) is not False or one.opcode in _FUNCTIONS else None
+    matters = evaluates(one.words) is not False or approximate_form(one.words)
+    found = operation_of(one.mnemonic) if matters else None
     return found.inputs if found is not None else ()
 
 
@@ -382,14 +416,9 @@ def _types(one: Statement) -> Sequence[str]:
     return () if found is None else found.input_types or found.inputs
 
 
-_FUNCTIONS = ("rcp", "rsqrt", "sqrt", "ex2", "lg2", "sin", "cos", "div")
-
-
 def _countable(x: Value) -> bool:
     return isinstance(x, int) or x.counted
 
 
 def _negated(x: Value, negated: bool) -> Value:
     return 1 - (x & 1) if negated and isinstance(x, int) else x
-
-

@@ -42,7 +42,7 @@ class Linked:
     reach: Reach
     problems: tuple[PtxError, ...]  # lines that are not simulated
     conditional: tuple[PtxError, ...] = ()  # lines that are refused at run time for some operands
-    undecided: tuple[Site, ...] = ()  # sums that ptxas may fuse with one product, with another or not at all
+    undecided: tuple[Site, ...] = ()  # what ptxas may fuse or not, and what it may compute or not
 
     @cached_property
     def cooperates(self) -> bool:

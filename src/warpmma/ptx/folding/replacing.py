@@ -24,11 +24,11 @@ import numpy as np
 from ...arithmetic import SEQUENCES, folded_divisor, folded_reference
 from ..contraction import ALTERNATIVE, HiddenRegisters
 from ..text import Function, Immediate, Label, Operand, Statement, VectorOf
-from .evaluated import evaluate, evaluates, masked
-from .known_values import Value, known_values
+from .evaluated import approximate_form, evaluate, evaluates, masked
+from .known_values import Value, find_values
 
 FOLDED = "folded"
-"""Part of the mnemonic of an approximate function, after a blank: what ptxas makes of it if its operand is constant."""
+"""Part of the mnemonic of an approximate function, after a blank: its result if ptxas computes it."""
 
 _PRODUCTS = {"f32": "b32", "f64": "b64"}
 
@@ -57,7 +57,7 @@ def folded(function: Function) -> Folding:
     if not wanted:
         return Folding(function)
     found = _Rewriting(function)
-    for i, values in known_values(function, statements, wanted).items():
+    for i, values in find_values(function, statements, wanted).items():
         found.rewrite(i, statements[i], values)
     return found.done()
 
@@ -65,7 +65,7 @@ def folded(function: Function) -> Folding:
 def compared(function: Function, open: Sequence[Statement]) -> Function:
     """Return a body, contracted or not, that also computes both results of some functions, and compares them (rule 4).
 
-    These statements stand before the function, which may overwrite its operand, and change nothing of the program.
+    These statements come before the function, which may overwrite its operand, and change nothing of the program.
     """
     if not open:
         return function
@@ -92,11 +92,8 @@ def _compared(one: Statement, hidden: HiddenRegisters) -> list[Statement]:
 
 def _form(one: Statement) -> str:
     """Return the name of an approximate function that ptxas may compute; "" of other statements."""
-    words = one.words
-    if words.type != "f32" or not {"approx", "full"} & {*words.modifiers} or words.part:
-        return ""
-    form = str(words._replace(qualifiers=(*sorted(words.modifiers), words.type)))  # .approx and .full come before .ftz
-    return form if form in SEQUENCES and len(one.operands) == 1 + SEQUENCES[form].operands else ""
+    form = approximate_form(one.words)
+    return form if form and len(one.operands) == 1 + SEQUENCES[form].operands else ""
 
 
 def _is_product(one: Statement) -> bool:
@@ -166,7 +163,7 @@ class _Rewriting:
             return Folding(self._function, tuple(self._open))
         body: list[Statement | Label] = []
         for i, one in enumerate(self._function.body):
-            body += self._instead.get(i, [one])  # type: ignore[list-item]
+            body += self._instead.get(i, [one])
         return Folding(self._hidden.declared(self._function, body), tuple(self._open))
 
 
