@@ -86,10 +86,11 @@ INNER: dict[str, str] = {
     **dict.fromkeys(
         (f"warpmma.arithmetic:{x}" for x in (
             "NativeRegisters", "NativeRegisters.run", "approximate_reference", "as_fraction", "engine_text",
-            "exact_product", "fma64", "fused_steps", "library_note", "library_sums", "machine_text", "native_product",
-            "quotient", "quotient_reference", "reference_dot", "reference_trace", "resolve", "rounded_step",
-            "run_elements", "runs_elements", "special_function_reference", "square_root", "square_root_reference",
-            "squarer", "sum_to_odd", "take_rows", "warn_of_numpy",
+            "exact_product", "fma64", "folded_divisor", "folded_reference", "fused_steps", "library_note",
+            "library_sums", "machine_text", "native_product", "quotient", "quotient_reference", "reference_dot",
+            "reference_trace", "resolve", "rounded_step", "run_elements", "runs_elements",
+            "special_function_reference", "square_root", "square_root_reference", "squarer", "sum_to_odd",
+            "take_rows", "warn_of_numpy",
         )),
         "for rooms above, which check"
     ),

@@ -139,6 +139,10 @@ ENTRIES = (
         make=lambda rng: {"mnemonic": pick(rng, ("div.full.f32", "div.approx.ftz.f32"))}, weight=2,
     ),
     Entry(
+        name=f"{_K}:folded_function", call=operations.folded_function,
+        make=lambda rng: {"mnemonic": pick(rng, ("div.full.f32", "ex2.approx.ftz.f32", "tanh.approx.f32"))},
+    ),
+    Entry(
         name=f"{_K}:with_complement", call=operations.with_complement,
         make=lambda rng: {"mnemonic": pick(rng, ("setp.lt.s32", "setp.num.and.f64", "setp.eq.f16x2"))},
     ),

@@ -1,7 +1,7 @@
 """Every instruction except `mma` and `wgmma` as a row: form, operands, computation, targets. No state."""
 
 from .._lazy import renamed
-from .arithmetic import divided_factors, packing, shl, shr, unpacking
+from .arithmetic import divided_factors, folded_function, packing, shl, shr, unpacking
 from .control import Control, Fence, Hint, Mbarrier, Stack, Trap
 from .effects import Access, Barrier, Copy, CopyGroup, Exit
 from .elements import float_code
@@ -51,6 +51,7 @@ __all__ = [
     "elementwise",
     "evidence",
     "float_code",
+    "folded_function",
     "matrix_move",
     "matrix_moves",
     "operation",

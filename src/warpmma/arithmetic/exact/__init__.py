@@ -6,7 +6,8 @@ from .quotients import normalised, quotient, quotient_reference, rounded_from_od
 from .reference import dot as reference_dot
 from .reference import rounded_step
 from .reference import trace as reference_trace
-from .sequence_reference import approximate_reference
+from .rounded_functions import ROUNDED_FUNCTIONS, rounded_function
+from .sequence_reference import approximate_reference, folded_divisor, folded_reference
 from .special_functions import (
     LG2_POINT,
     SPECIAL_FUNCTIONS,

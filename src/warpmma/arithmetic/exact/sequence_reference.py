@@ -1,14 +1,21 @@
-"""The approximate functions of PTX, one result at a time, on Python integers: the rules are those of `sequences`."""
+"""The approximate functions of PTX, one result at a time, on Python integers: the rules are those of `sequences`.
+
+Of constants ptxas computes them itself: in the same sequence, with the exact function, rounded to nearest even, in the
+place of the unit's (`rounded_functions`); sin and cos take their operand as it is. tanh, and those of 16 and 64 bits,
+are left to the GPU.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import cast
 
 from ..._rounding import Rounding
 from ...formats import Number
 from ..recipes import ApproximateForm, check_count, find_sequence
 from .exact_numbers import exact_product, exact_sum, rounded
+from .rounded_functions import ROUNDED_FUNCTIONS, rounded_function
 from .special_functions import special_function_reference
 
 
@@ -41,17 +48,96 @@ def approximate_reference(form: str, *codes: int) -> int:
     """
     row = find_sequence(form)
     check_count(row, len(codes))
-    given = list(codes)
     for special in row.special:
-        if given[-1] in special.where:
-            return given[-1] & special.keep | special.put
+        if codes[-1] in special.where:
+            return codes[-1] & special.keep | special.put
+    return cast(int, _computed(row, codes, _of_unit))
+
+
+def folded_reference(form: str, *codes: int) -> int | None:
+    """Compute what ptxas puts in the place of a function of constants; None where it leaves that to the GPU.
+
+    Parameters
+    ----------
+    form : str
+        Of `SEQUENCES`.
+    *codes : int
+        Of the operands; of a division the dividend's first.
+
+    Returns
+    -------
+    int or None
+        Code of the result.
+
+    Raises
+    ------
+    OperandError
+        There is no such form, or a wrong number of operands.
+
+    Examples
+    --------
+    >>> hex(folded_reference("rcp.approx.ftz.f32", 0x44840000)), folded_reference("tanh.approx.f32", 0x3F800000)
+    ('0x3a783e10', None)
+    >>> hex(approximate_reference("rcp.approx.ftz.f32", 0x44840000))  # of 1056
+    '0x3a783e0f'
+    """
+    row = find_sequence(form)
+    check_count(row, len(codes))
+    if row.function not in ROUNDED_FUNCTIONS:
+        return None
+    result = _computed(replace(row, factor=None), codes, _of_ptxas)
+    return None if result is None or row.fmt.unpack(result).kind == "nan" else result
+
+
+def folded_divisor(form: str, code: int) -> tuple[float, int] | None:
+    """Return what ptxas puts in the place of a division by a constant: two factors of the dividend.
+
+    Parameters
+    ----------
+    form : str
+        A division of `SEQUENCES`.
+    code : int
+        Of the divisor.
+
+    Returns
+    -------
+    (float, int) or None
+        A power of two, by which the dividend is multiplied first, and the code of the reciprocal. None where ptxas
+        leaves the division to the GPU: of NaN.
+
+    Raises
+    ------
+    OperandError
+        There is no such form, or it is not a division.
+
+    Examples
+    --------
+    >>> before, reciprocal = folded_divisor("div.full.f32", 0x40400000)
+    >>> before, hex(reciprocal)
+    (1.0, '0x3eaaaaab')
+    """
+    row = find_sequence(form)
+    check_count(row, 2)
+    before = next((s.before for s in row.scalings if code in s.where), 1.0)
+    reciprocal = _of_ptxas(row, code if before == 1.0 else _product(row, code, _number(before)))
+    return None if reciprocal is None else (before, reciprocal)
+
+
+_Unit = Callable[[ApproximateForm, int], int | None]
+
+
+def _computed(row: ApproximateForm, codes: Sequence[int], unit: _Unit) -> int | None:
+    """Rules 2 to 7, with a function in the place of the unit's; None where that has no result."""
+    given = list(codes)
     scaling = next((s for s in row.scalings if given[-1] in s.where), None)
     if scaling is not None:
         given = [_product(row, code, _number(scaling.before)) for code in given]
     *dividend, x = given
     if row.factor is not None:
         x = _product(row, x, row.fmt.unpack(row.factor), "rz")
-    result = _refined(row, x, _of_unit(row, x))
+    if (y := unit(row, x)) is None:
+        return None
+    result = _refined(row, x, y)
     if dividend:
         result = _product(row, result, _flushed(row, dividend[0]))
     if scaling is None or scaling.after == "nothing":
@@ -89,6 +175,11 @@ def _of_unit(row: ApproximateForm, x: int) -> int:
     """Return the result of the unit (rule 6)."""
     half = row.fmt.bits - 32 if row.fmt.bits == 64 else 0
     return special_function_reference(row.function, x >> half) << half
+
+
+def _of_ptxas(row: ApproximateForm, x: int) -> int | None:
+    """Return the exact result, rounded."""
+    return rounded_function(row.function, x)
 
 
 def _refined(row: ApproximateForm, x: int, y: int) -> int:

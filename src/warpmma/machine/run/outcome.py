@@ -35,10 +35,12 @@ class Launch(Shown):
     retyped : tuple of Retyped
         Arrays that PTX accessed as floats of a type other than their own.
     unpredicted : tuple of Unpredicted
-        Statements of PTX for which it is unknown what ptxas fuses, where that would have changed a result.
+        Statements of PTX for which it is unknown what ptxas fuses or computes itself, where that would have changed a
+        result.
     undecided : tuple of Site
         All sums of PTX text for which it is unknown whether ptxas fuses them with a product, or with which one; here
-        they are not fused, unless they are with another.
+        they are not fused, unless they are with another. And functions for which it is unknown whether ptxas computes
+        them, of what a loop counts; here the GPU does.
     notes : tuple of str
         Other remarks on the results, such as which bits another compiler's text would give.
     costs : Costs

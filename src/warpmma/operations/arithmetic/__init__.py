@@ -17,7 +17,7 @@ from . import (
     video,
     video_pairs,
 )
-from .approximations import divided_factors
+from .approximations import divided_factors, folded_function
 from .floats import float_operation
 from .integers import shl, shr
 from .vector_moves import packing, unpacking

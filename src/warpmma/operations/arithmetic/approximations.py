@@ -16,7 +16,10 @@ from collections.abc import Iterator
 from functools import cache, partial
 from typing import Any
 
-from ...arithmetic import SEQUENCES, approximate, machine_text, quotient_factors
+import numpy as np
+
+from ..._arrays import Array
+from ...arithmetic import SEQUENCES, approximate, folded_reference, machine_text, quotient_factors
 from ...errors import OperandError, shown
 from ..elements import TYPES, by_element
 from ..forms import Form
@@ -95,6 +98,55 @@ def divided_factors(mnemonic: str) -> Operation:
         known = ", ".join(form for form, sequence in SEQUENCES.items() if sequence.dividend)
         raise OperandError(f"{shown(mnemonic)} is not an approximate division: expected one of {known}")
     return _factors(mnemonic)
+
+
+def folded_function(mnemonic: str) -> Operation:
+    """Return a row that gives what ptxas would put in the place of an approximate function of constants.
+
+    Parameters
+    ----------
+    mnemonic : str
+        An approximate function of f32, or a division: "rcp.approx.ftz.f32".
+
+    Returns
+    -------
+    Operation
+        Each different operand is computed once, by `folded_reference`; what ptxas leaves to the GPU, as it does.
+
+    Raises
+    ------
+    OperandError
+        No such function.
+
+    Examples
+    --------
+    >>> folded_function("rcp.approx.ftz.f32").outputs
+    ('b32',)
+    """
+    if not (isinstance(mnemonic, str) and mnemonic in SEQUENCES and SEQUENCES[mnemonic].fmt.bits == 32):
+        raise OperandError(f"{shown(mnemonic)} is not an approximate function of f32")
+    return _folded_row(mnemonic)
+
+
+@cache
+def _folded_row(mnemonic: str) -> Operation:
+    (whole,) = (form for form in FORMS if form.spelling == mnemonic)
+    row, sources = SEQUENCES[mnemonic], [TYPES["f32"]] * SEQUENCES[mnemonic].operands
+    return Operation(
+        mnemonic=mnemonic, since=row.since, ptx=(1, 0), evidence=whole.evidence, outputs=("b32",),
+        inputs=tuple(x.register for x in sources), input_types=tuple(x.name for x in sources),
+        compute=partial(_folded, mnemonic),
+    )  # fmt: skip
+
+
+def _folded(form: str, *operands: Array) -> tuple[Array]:
+    given = np.stack(np.broadcast_arrays(*operands), axis=-1).astype(np.uint32)
+    different, where = np.unique(given.reshape(-1, given.shape[-1]), axis=0, return_inverse=True)
+    results = approximate(form, *different.T.copy())
+    for i, codes in enumerate(different.tolist()):
+        if (result := folded_reference(form, *codes)) is not None:
+            results[i] = result
+    return (results[where.reshape(given.shape[:-1])],)
 
 
 @cache

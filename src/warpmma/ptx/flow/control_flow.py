@@ -12,6 +12,8 @@ ENDS = ("ret", "exit", "trap")
 
 JUMPS = ("bra", "brx")
 
+_LEAVES = ("ret", "exit")
+
 
 @dataclass
 class BasicBlock:
@@ -54,6 +56,22 @@ def cut(module: Module, function: Function) -> list[BasicBlock]:
         i for i, x in enumerate(function.body) if isinstance(x, Statement) and x.guard is None and x.opcode in ENDS
     ]
     return cut_at(function, jumps, labels, behind)
+
+
+def graph(function: Function) -> list[BasicBlock]:
+    """Cut a body into blocks as `cut`, but only at labels that are jumped to, and without errors."""
+    statements = {i: one for i, one in enumerate(function.body) if isinstance(one, Statement)}
+    jumps = {i: _led(function, one) for i, one in statements.items() if one.opcode in JUMPS}
+    meant = {name for names in jumps.values() for name in names}
+    return cut_at(function, jumps, meant, [i for i, one in statements.items() if one.opcode in _LEAVES])
+
+
+def _led(function: Function, one: Statement) -> tuple[str, ...]:
+    """Labels to which a jump may lead."""
+    last = one.operands[-1] if one.operands else None
+    if not isinstance(last, Symbol):
+        return ()
+    return function.targets.get(last.name, ()) if one.opcode == "brx" else (last.name,)
 
 
 def cut_at(

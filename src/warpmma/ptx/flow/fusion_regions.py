@@ -22,7 +22,7 @@ from functools import lru_cache
 from ..._dataflow import settle
 from ...isa import since
 from ..text import Function, Immediate, Label, Mnemonic, Statement, Symbol
-from .control_flow import JUMPS, cut_at
+from .control_flow import JUMPS, graph
 from .registers_used import Register, RegisterSets, Uses, arithmetic, pure, uses
 
 
@@ -59,8 +59,6 @@ BREAKS = (
     Break("bar", ("warp",), before="sm_90", unknown_mask=True),
 )
 """What ends a stretch, as it was seen."""
-
-_LEAVES = ("ret", "exit")
 
 
 @dataclass(slots=True)
@@ -104,7 +102,7 @@ def traced(function: Function, target: str) -> Flow:
     statements = {i: one for i, one in enumerate(function.body) if isinstance(one, Statement)}
     used = {i: uses(one) for i, one in statements.items()}
     constants = _constants(statements, used)
-    blocks = _blocks(function, statements)
+    blocks = [Block(block.numbers, sorted({*block.successors})) for block in graph(function)]  # rule 1, not joined
     found = Flow(statements, [], RegisterSets(_registers(statements, used)), [], [], used, constants)
     wanted = _wanted(found, blocks)
     while _emptied(found, blocks, wanted):
@@ -163,22 +161,6 @@ def _constants(statements: Mapping[int, Statement], used: Mapping[int, Uses]) ->
             if isinstance(value, Immediate):
                 found[register] = value
     return found
-
-
-def _blocks(function: Function, statements: Mapping[int, Statement]) -> list[Block]:
-    """Rule 1, without joining."""
-    jumps = {i: _led(function, one) for i, one in statements.items() if one.opcode in JUMPS}
-    meant = {name for names in jumps.values() for name in names}
-    leaving = [i for i, one in statements.items() if one.opcode in _LEAVES]
-    return [Block(block.numbers, sorted({*block.successors})) for block in cut_at(function, jumps, meant, leaving)]
-
-
-def _led(function: Function, one: Statement) -> tuple[str, ...]:
-    """Labels to which a jump may lead."""
-    last = one.operands[-1] if one.operands else None
-    if not isinstance(last, Symbol):
-        return ()
-    return function.targets.get(last.name, ()) if one.opcode == "brx" else (last.name,)
 
 
 def _merged(blocks: Sequence[Block]) -> list[list[int]]:

@@ -8,6 +8,7 @@ from functools import cached_property
 from ...errors import PtxError
 from ...machine import Branch, BranchTable, Callee, Program, Site, dead_slots
 from ..contraction import contracted
+from ..folding import compared, folded
 from ..storage import (
     EntryPlaces,
     ModuleMemory,
@@ -41,7 +42,7 @@ class Linked:
     reach: Reach
     problems: tuple[PtxError, ...]  # lines that are not simulated
     conditional: tuple[PtxError, ...] = ()  # lines that are refused at run time for some operands
-    undecided: tuple[Site, ...] = ()  # sums that ptxas may fuse with one product, with another or not at all
+    undecided: tuple[Site, ...] = ()  # what ptxas may fuse or not, and what it may compute or not
 
     @cached_property
     def cooperates(self) -> bool:
@@ -79,11 +80,14 @@ def link(module: Module, entry: str, memory: ModuleMemory, target: str, *, contr
         problems.append(module.error(f"{entry}: {says}", head.position))
     for name in found.functions:
         first, before = len(steps), len(slots.kinds)
-        function = modernized(module, module.functions[name])
+        constants = folded(modernized(module, module.functions[name]))
+        function = constants.function
+        undecided += (site_of(module, one) for one in constants.open)
         if contract:
             fused = contracted(function, target)
             function = fused.function
             undecided += (site_of(module, one) for one in fused.open)
+        function = compared(function, constants.open)
         body = lower(module, function, slots, places, target, start if name == entry else 0)
         steps += [_moved(step, first) for step in body.steps]
         problems += body.problems

@@ -29,9 +29,10 @@ from ..._text import counted
 from ...errors import PtxError, WarpmmaError
 from ...isa import PtxInstruction
 from ...machine import Alternative, Branch, BranchTable, Call, Constant, Guard, InstructionStep, Return, Site
-from ...operations import Access, ClusterAddress, Operation, divided_factors, packing, row, unpacking
+from ...operations import Access, ClusterAddress, Operation, divided_factors, folded_function, packing, row, unpacking
 from ..contraction import ALTERNATIVE, FACTORS
 from ..flow import ENDS, BasicBlock, Register, cut, placed, uses
+from ..folding import FOLDED
 from ..storage import FrameLayout, Slots
 from ..text import Function, Immediate, Module, Place, Statement, Symbol, Variable, VectorOf, bytes_of
 from .binding import bind
@@ -322,6 +323,8 @@ def _row(statement: Statement, target: str) -> PtxInstruction:
     words = statement.words
     if words.part == FACTORS:
         return divided_factors(str(words._replace(part="")))
+    if words.part == FOLDED:
+        return folded_function(str(words._replace(part="")))
     if words.opcode == "mov":
         for i, x in enumerate(statement.operands):
             if isinstance(x, VectorOf):

@@ -2,6 +2,7 @@
 
 from .directives import cluster_problem, cluster_size
 from .module_text import read
+from .numbers import number
 from .operand_text import declared
 from .syntax import (
     BYTES,

@@ -66,11 +66,11 @@ def text(launch: Launch) -> str:
             ((f"{n:,}", f"{a.place}, {b.place}", a.mnemonic) for (a, b), n in launch.joined.items()),
         ),
         _table(
-            "Not predicted: what ptxas fuses, and here that changes bits", ("",),
+            "Not predicted: what ptxas fuses or computes, and here that changes bits", ("",),
             ((str(one),) for one in launch.unpredicted),
         ),
         _table(
-            "Not predicted: what ptxas fuses, and here that changes nothing", ("line", "instruction"),
+            "Not predicted: what ptxas fuses or computes, and here that changes nothing", ("line", "instruction"),
             ((site.place, site.mnemonic) for site in _unchanged(launch)),
         ),
         _table("Notes", ("",), ((note,) for note in launch.notes)),
@@ -81,7 +81,7 @@ def text(launch: Launch) -> str:
 
 
 def _unchanged(launch: Launch) -> list[Site]:
-    """List sums that ptxas may fuse or not, with the same bits."""
+    """List what is not decided and has the same bits."""
     changed = {one.site for one in launch.unpredicted}
     return [site for site in launch.undecided if site not in changed]
 
@@ -113,10 +113,10 @@ def json(launch: Launch) -> str:
     "mnemonic", "text" and "column" (of PTX: file, line and column of the text, and the column again), "instructions",
     "bytes" by space, and "shared" of accesses to shared memory; "barriers"; "hazards"; and "counts" of those that are
     counted alone; "harmless", reads that depend on luck and decide nothing, with "kind", "site", "other" and "lanes";
-    "retyped", arrays that were accessed as another type; "order", the sites of atomics whose order
-    mattered, with "lanes"; "undecided", sites of sums that ptxas may fuse or not; "unpredicted", those of them where
-    that changes bits, with all of `Unpredicted`; "joined", pairs of "sites" from which lanes of one warp executed a
-    `.sync` instruction together, with "times"; and "notes".
+    "retyped", arrays that were accessed as another type; "order", the sites of atomics whose order mattered, with
+    "lanes"; "undecided", sites of sums that ptxas may fuse or not, and of functions that it may compute or not;
+    "unpredicted", those of them where that changes bits, with all of `Unpredicted`; "joined", pairs of "sites" from
+    which lanes of one warp executed a `.sync` instruction together, with "times"; and "notes".
     """
     costs = launch.costs
     advice = costs.advice()
