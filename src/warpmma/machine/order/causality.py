@@ -362,8 +362,9 @@ class Encounters:
     """Where each thread of a batch last accessed memory strongly, and when, and what it last read strongly.
 
     A write that a thread has read strongly happens before what it does next (`happens_before`, rule 7). Reports of
-    races use the rest: threads that access one cell strongly, by an atomic or a volatile load, probably communicate through it: they take a
-    lock or read a flag. Without fences that orders nothing, and such code lacks fences, not a barrier.
+    races use the rest: threads that access one cell strongly, by an atomic or a volatile load, probably communicate
+    through it: they take a lock or read a flag. Without fences that orders nothing, and such code lacks fences, not a
+    barrier.
 
     Parameters
     ----------
