@@ -250,7 +250,9 @@ class AccessShadow(Shadow):
         who, offset = touch.who, touch.offset
         if turns is not None:
             who, offset, writes = who.some(turns), offset[turns], None if writes is None else writes[turns]
-        touch.clocks.act(self._sync_cells, who, offset, touch.order, touch.scope, reads=reads, writes=writes)
+        touch.clocks.act(
+            self._sync_cells, who, offset, touch.size, touch.order, touch.scope, reads=reads, writes=writes
+        )
 
     def _contested(self, touch: Touch, grains: GrainRuns, elements: int) -> Array:
         """Return which elements of lanes, `[n, elements]`, an unordered atomic of another thread changed last."""
@@ -327,7 +329,7 @@ class AccessShadow(Shadow):
         if bad is None:
             return None
         place = grains.all * self.grains.grain - self._phase
-        bad &= ~touch.clocks.observed(self._sync_cells, touch.who, place, words)
+        bad &= ~touch.clocks.observed(self._sync_cells, touch.who, place, self.grains.grain, words)
         return (bad, words) if bad.any() else None
 
     def _check_writer(self, touch: Touch, grains: GrainRuns, data: Array | None) -> None:

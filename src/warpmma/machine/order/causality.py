@@ -30,6 +30,7 @@ import numpy as np
 from ..._arrays import Array
 from ...operations import MemoryOrder
 from ...registers import LANES
+from .access_words import outside_scopes
 from .thread_scopes import LEVELS, ThreadScope
 from .vector_clock import Moment, VectorClock, joined
 
@@ -358,10 +359,12 @@ def ordered_by(held: Array, block: Array, thread: Array, time: Array) -> Array:
 
 
 class Encounters:
-    """Where each thread of a batch last accessed memory strongly, and when: reports of races use it.
+    """Where each thread of a batch last accessed memory strongly, and when, and what it last read strongly.
 
-    Threads that access one cell strongly, by an atomic or a volatile load, probably communicate through it: they take a
-    lock or read a flag. Without fences that orders nothing, and such code lacks fences, not a barrier.
+    A write that a thread has read strongly happens before what it does next (`happens_before`, rule 7). Reports of
+    races use the rest: threads that access one cell strongly, by an atomic or a volatile load, probably communicate
+    through it: they take a lock or read a flag. Without fences that orders nothing, and such code lacks fences, not a
+    barrier.
 
     Parameters
     ----------
@@ -372,6 +375,7 @@ class Encounters:
     def __init__(self, shape: tuple[int, int], causality: Causality) -> None:
         self._shape, self._causality = (*shape, LANES), causality
         self._memory: Array | None = None
+        self._source: Array | None = None
 
     def note(self, cells: SyncCells, who: tuple[Array, Array, Array], offset: Array, time: int) -> None:
         """Record that threads, block, warp and lane of each, access memory strongly."""
@@ -380,12 +384,34 @@ class Encounters:
             self._cell, self._when = (np.full(self._shape, -1, np.int64) for _ in range(2))
         self._memory[who], self._cell[who], self._when[who] = cells, offset // CELL, time
 
-    def observed(self, cells: SyncCells, who: tuple[Array, Array, Array], offset: Array, times: Array) -> Array:
-        """Return which threads, `[n]`, have last accessed cells strongly after some times: `[n, m]`, as the offsets."""
-        if self._memory is None:
+    def note_read(
+        self, cells: SyncCells, who: tuple[Array, Array, Array], offset: Array, size: int, words: Array, time: int
+    ) -> None:
+        """Record that threads read `size` bytes strongly; `words` are their access words, which have the scopes."""
+        if self._source is None:
+            self._source = np.empty(self._shape, object)
+            self._first, self._end, self._read = (np.full(self._shape, -1, np.int64) for _ in range(3))
+            self._word = np.zeros(self._shape, np.uint64)
+        self._source[who], self._first[who], self._end[who] = cells, offset, offset + size
+        self._word[who], self._read[who] = words, time
+
+    def observed(
+        self, cells: SyncCells, who: tuple[Array, Array, Array], offset: Array, size: int, words: Array, times: Array
+    ) -> Array:
+        """Return which writes threads, `[n]`, have last read, all of their bytes, by a read of a scope with the writer.
+
+        Parameters
+        ----------
+        offset : ndarray
+            `[n, m]`, where the last writes of `size` bytes were.
+        words, times : ndarray
+            `[n, m]`, the access words of the writers, and when they wrote.
+        """
+        if self._source is None:
             return np.zeros(offset.shape, bool)
-        same = (self._memory[who] == cells)[:, None] & (self._cell[who][:, None] == offset // CELL)
-        return np.asarray(same & (self._when[who][:, None] > times + 1))  # `note` comes after the event
+        first, end, read, word = (x[who][:, None] for x in (self._first, self._end, self._read, self._word))
+        same = (self._source[who] == cells)[:, None] & (first <= offset) & (offset + size <= end)
+        return np.asarray(same & (read > times + 1) & ~outside_scopes(words, word))  # `note_read` is after the event
 
     def unfenced(self, own: tuple[int, int, int], other: tuple[int, int, int], time: int) -> SyncCells | None:
         """Return the memory through which two threads last communicated; None if they did not, or both have fenced.

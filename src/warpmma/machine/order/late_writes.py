@@ -58,7 +58,7 @@ class LateWrites:
 
     def __init__(self) -> None:
         self._writes: dict[Key, list[LateWrite]] = {}
-        self._bytes: dict[Key, Array] = {}  # offsets of all, sorted
+        self._index: dict[Key, tuple[Array, Array]] = {}  # offsets of the bytes of all, sorted, and whose each is
 
     def __bool__(self) -> bool:
         return bool(self._writes)
@@ -83,12 +83,18 @@ class LateWrites:
         """Yield what each later write changes of a read: bytes `[n, size]`, the word of one writer, and its line."""
         if key not in self._writes:
             return
-        if key not in self._bytes:
-            self._bytes[key] = np.unique(np.concatenate([x.place for x in self._writes[key]]))
-        known = self._bytes[key]
+        writes = self._writes[key]
+        if key not in self._index:
+            places, numbers = np.concatenate([x.place for x in writes]), [len(x.place) for x in writes]
+            order = np.argsort(places, kind="stable")
+            self._index[key] = places[order], np.repeat(np.arange(len(writes)), numbers)[order]
+        known, number = self._index[key]
         place = offset[:, None] + np.arange(size)
-        if (known[np.minimum(np.searchsorted(known, place), len(known) - 1)] != place).all():
+        first, end = (np.searchsorted(known, place, side).reshape(-1) for side in ("left", "right"))
+        lengths = end - first
+        if not (total := int(lengths.sum())):
             return
-        for write in self._writes[key]:
+        at = np.repeat(first - np.cumsum(lengths) + lengths, lengths) + np.arange(total)
+        for write in (writes[i] for i in np.unique(number[at]).tolist()):
             if (found := write.reads(place, who, blocks)) is not None:
                 yield *found, write.site
