@@ -126,7 +126,12 @@ class BoxCopy(Record):
         return octets[: octets.size // self.itemsize * self.itemsize].view(f"u{self.itemsize}")
 
     def _shared(self, shared: Any) -> Array:
-        if not isinstance(shared, np.ndarray) or shared.dtype != np.uint8 or shared.ndim != 1 or len(shared) < self.span:
+        if (
+            not isinstance(shared, np.ndarray)
+            or shared.dtype != np.uint8
+            or shared.ndim != 1
+            or len(shared) < self.span
+        ):
             raise OperandError(
                 f"shared is {shown(shared)}; expected uint8 [bytes], {self.span} bytes from address {self.at:#x} on"
             )

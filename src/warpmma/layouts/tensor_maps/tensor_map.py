@@ -150,7 +150,9 @@ class TensorMap(Record):
         put(self, "element_strides", _integers("element_strides", steps, range(1, 9), self.rank))
         self._check_box()
         if self.fill == "nan" and "f" not in self.type:
-            raise OperandError(f"fill is 'nan' and type {self.type!r}; expected a type of floats; the nearest is 'zero'")
+            raise OperandError(
+                f"fill is 'nan' and type {self.type!r}; expected a type of floats; the nearest is 'zero'"
+            )
         for name in ("address", "interleave", "swizzle", "l2_promotion"):
             put(self, name, int(getattr(self, name)))
 
@@ -190,7 +192,9 @@ class TensorMap(Record):
                 f"nearest is {near}"
             )
         if self._stored_bytes >= _STORED_LIMIT:
-            raise UnsupportedError(f"box has {self._stored_bytes} bytes; expected fewer than 2^32, as a map stores them")
+            raise UnsupportedError(
+                f"box has {self._stored_bytes} bytes; expected fewer than 2^32, as a map stores them"
+            )
 
     @property
     def _inner(self) -> int:
@@ -292,7 +296,9 @@ class TensorMap(Record):
                 "expected 0 to 10, or 7 or 8 with bit 16"
             )
         if codes["interleave"] >= len(fields.MAP_INTERLEAVES):
-            raise OperandError(f"tensor map: word 1, bits 11-12, hold interleave {codes['interleave']}; expected 0 to 2")
+            raise OperandError(
+                f"tensor map: word 1, bits 11-12, hold interleave {codes['interleave']}; expected 0 to 2"
+            )
 
         def values(name: str, first: int, last: int, more: int = 1) -> tuple[int, ...]:
             return tuple(codes[f"{name}{i}"] + more for i in range(last - 1, first - 1, -1))
@@ -402,9 +408,7 @@ class TensorMap(Record):
         start, at, moved = boxes.check_start(coordinates, at, offsets, self.rank, self.itemsize, bits, store=store)
         steps, strides = self.element_strides or (), (*(self.strides or ()), self.itemsize)
         if isinstance(box := self.box, Im2colBox):
-            index = boxes.im2col_index(
-                start, moved, self.shape, box.lower, box.upper, steps, box.pixels, box.channels
-            )
+            index = boxes.im2col_index(start, moved, self.shape, box.lower, box.upper, steps, box.pixels, box.channels)
         else:
             index = boxes.tiled_index(start, self.copied_elements, steps)
         target, span = boxes.landing(index, self.itemsize, self.swizzle, at)
@@ -436,9 +440,7 @@ class TensorMap(Record):
         """
         return self.copy(coordinates, at, offsets=offsets).load(memory, shared)
 
-    def write(
-        self, memory: Array, shared: Array, coordinates: Sequence[int], at: int = 0
-    ) -> None:
+    def write(self, memory: Array, shared: Array, coordinates: Sequence[int], at: int = 0) -> None:
         """Write a box of shared memory to the tensor, as a store does; elements outside of the tensor are skipped.
 
         Parameters
