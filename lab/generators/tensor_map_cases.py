@@ -8,7 +8,7 @@ and pixels. `map_of` makes them a `TensorMap`.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,6 +29,10 @@ TENSOR_BYTES = 1 << 20
 _FLOATS = range(6, 13)
 _WIDTHS = (0, 32, 64, 128)
 _CORNER_BITS = {3: 16, 4: 8, 5: 5}
+
+
+def _pick(rng: Rng, values: Sequence[Any]) -> int:
+    return int(values[int(rng.integers(len(values)))])
 
 
 def map_of(given: Arguments) -> TensorMap:
@@ -73,7 +77,7 @@ def _strides(rng: Rng, given: Arguments, dims: list[int], *, any_: bool = False)
     for size in dims[1:]:
         stride = -(-length // unit) * unit + unit * int(rng.integers(4)) * int(rng.integers(2))
         if any_ and rng.random() < 0.15:
-            stride = unit * int(rng.choice([0, 1, 3, (1 << 40) // unit - 1, int(rng.integers(1 << 34))]))
+            stride = unit * _pick(rng, [0, 1, 3, (1 << 40) // unit - 1, int(rng.integers(1 << 34))])
         stride = min(stride, (1 << 40) - unit)
         found.append(stride)
         length = stride * size
@@ -86,7 +90,7 @@ def legal_arguments(rng: Rng, base: int) -> Arguments:
     given = _modes(rng, interleave=bool(rng.random() < 0.35))
     least = 3 if im2col or given["interleave"] else 1
     rank = int(rng.integers(least, 6))
-    dims = [int(rng.choice([rng.integers(1, 300), rng.integers(1, 1 << 20), 1, 1 << 32])) for _ in range(rank)]
+    dims = [_pick(rng, [rng.integers(1, 300), rng.integers(1, 1 << 20), 1, 1 << 32]) for _ in range(rank)]
     unit = 32 if given["interleave"] == 2 else 16
     given |= {
         "dims": dims, "strides": _strides(rng, given, dims, any_=True),
@@ -96,10 +100,10 @@ def legal_arguments(rng: Rng, base: int) -> Arguments:
         given["steps"] = [1] * rank
     if im2col:
         half = 1 << _CORNER_BITS[rank] - 1
-        corner = [int(rng.choice([rng.integers(-half, half), -half, half - 1, 0])) for _ in range(2 * (rank - 2))]
+        corner = [_pick(rng, [rng.integers(-half, half), -half, half - 1, 0]) for _ in range(2 * (rank - 2))]
         return given | {
             "lower": corner[: rank - 2], "upper": corner[rank - 2 :], "channels": _inner(rng, given),
-            "pixels": int(rng.choice([1, 1024, rng.integers(1, 1025)])),
+            "pixels": _pick(rng, [1, 1024, rng.integers(1, 1025)]),
         }  # fmt: skip
     box = [_inner(rng, given)]
     for _ in range(rank - 1):  # within 128 KiB
@@ -114,7 +118,7 @@ def legal_arguments(rng: Rng, base: int) -> Arguments:
 def _at(name: str, *values: int) -> Callable[[Arguments, Rng], None]:
     def change(given: Arguments, rng: Rng) -> None:
         if given.get(name):
-            given[name][int(rng.integers(len(given[name])))] = int(rng.choice(values))
+            given[name][int(rng.integers(len(given[name])))] = _pick(rng, values)
 
     return change
 
@@ -122,7 +126,7 @@ def _at(name: str, *values: int) -> Callable[[Arguments, Rng], None]:
 def _to(name: str, *values: int) -> Callable[[Arguments, Rng], None]:
     def change(given: Arguments, rng: Rng) -> None:
         if name in given:
-            given[name] = int(rng.choice(values))
+            given[name] = _pick(rng, values)
 
     return change
 
@@ -132,9 +136,9 @@ def _shifted(name: str, *by: int) -> Callable[[Arguments, Rng], None]:
         if isinstance(given[name], list):
             if given[name]:
                 at = int(rng.integers(len(given[name])))
-                given[name][at] = max(0, given[name][at] + int(rng.choice(by)))
+                given[name][at] = max(0, given[name][at] + _pick(rng, by))
         else:
-            given[name] += int(rng.choice(by))
+            given[name] += _pick(rng, by)
 
     return change
 
@@ -148,7 +152,7 @@ def _rank(given: Arguments, rng: Rng) -> None:
 
 def _row(given: Arguments, rng: Rng) -> None:
     """Give a box a row of any width."""
-    width = int(rng.choice([rng.integers(1, 257), 1, 2, 4, 8, 16, 32, 64, 128, 256, 257]))
+    width = _pick(rng, [rng.integers(1, 257), 1, 2, 4, 8, 16, 32, 64, 128, 256, 257])
     if "box" in given:
         given["box"][0] = width
     else:
@@ -157,7 +161,7 @@ def _row(given: Arguments, rng: Rng) -> None:
 
 def _large(given: Arguments, rng: Rng) -> None:
     if "box" in given:
-        given["box"][1:] = [int(rng.choice([256, 128, 64, 17])) for _ in given["box"][1:]]
+        given["box"][1:] = [_pick(rng, [256, 128, 64, 17]) for _ in given["box"][1:]]
         given["steps"] = [int(x) for x in rng.integers(1, 3, len(given["box"]))]
 
 
@@ -219,8 +223,8 @@ def copy_case(
         box = [min(_inner(rng, given), (64 if interleave else 4096) // ITEM_BYTES[given["type"]])]
         box[0] = min(box[0], 256)
         pitch = max(box[0] * ITEM_BYTES[given["type"]], _WIDTHS[given["swizzle"]], 32 if interleave else 0)
-        left = int(rng.choice([512, 2048, 8192, 16384])) // pitch
-        steps = [int(rng.choice([1, rng.integers(1, 9)])) for _ in range(rank)]
+        left = _pick(rng, [512, 2048, 8192, 16384]) // pitch
+        steps = [_pick(rng, [1, rng.integers(1, 9)]) for _ in range(rank)]
         for step in steps[1:]:
             count = int(rng.integers(1, max(1, min(left, 12)) + 1))
             left //= count
@@ -236,7 +240,7 @@ def copy_case(
         if store or rng.random() < 0.3:
             start = [max(0, x) for x in start]
         if not store and rank > 1 and rng.random() < 0.05:
-            start[int(rng.integers(1, rank))] = int(rng.choice([-(1 << 31), (1 << 31) - 1]))
+            start[int(rng.integers(1, rank))] = _pick(rng, [-(1 << 31), (1 << 31) - 1])
         counts = [box[0], *(-(-b // e) for b, e in zip(box[1:], steps[1:], strict=True))]
         room = region - pitch * int(np.prod(counts[1:]))
         if room >= 0:
@@ -253,7 +257,7 @@ def im2col_case(
         size = ITEM_BYTES[given["type"]]
         channels = min(_inner(rng, given), (64 if interleave else 4096) // size, 256)
         pitch = max(channels * size, _WIDTHS[given["swizzle"]])
-        pixels = int(rng.integers(1, min(int(rng.choice([16, 64, 1024])), 16384 // pitch) + 1))
+        pixels = int(rng.integers(1, min(_pick(rng, [16, 64, 1024]), 16384 // pitch) + 1))
         spatial = [int(x) for x in rng.integers(1, 13, rank - 2)]
         lower = [int(x) for x in rng.integers(-3, 3, rank - 2)]
         upper = [int(x) for x in rng.integers(-3, 4, rank - 2)]
@@ -263,7 +267,7 @@ def im2col_case(
         dims = [
             max(1, channels + int(rng.integers(-(channels // 3), 2 * channels + 9))),
             *spatial,
-            int(rng.choice([1, 3, rng.integers(4, 64)])),
+            _pick(rng, [1, 3, rng.integers(4, 64)]),
         ]
         steps = [1, *(int(x) for x in rng.integers(1, 5, rank - 1))]
         box = {"lower": lower, "upper": upper, "channels": channels, "pixels": pixels}
@@ -273,7 +277,7 @@ def im2col_case(
         below = 3 * bool(rng.random() < 0.25)
         start = [_start(rng, made, channels)]
         start += [int(rng.integers(low - below, high + 1)) for low, high in zip(lower, last, strict=True)]
-        start.append(int(rng.choice([0, rng.integers(-1, dims[-1] + 1)])))
+        start.append(_pick(rng, [0, rng.integers(-1, dims[-1] + 1)]))
         offsets = [int(x) for x in rng.integers(0, 4, rank - 2)]
         if store:
             start, offsets = [max(0, x) for x in start], [0] * (rank - 2)

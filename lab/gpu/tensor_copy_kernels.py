@@ -1,9 +1,9 @@
 """PTX that copies boxes of tensors, one case for each block, and PTX that rewrites tensor maps.
 
-`load` fills shared memory with a pattern, loads one box, waits, counts the bytes that its mbarrier got, and dumps shared
-memory. `store` fills shared memory from an array and stores one box. `replace` applies `tensormap.replace` to 128 bytes.
-An order is 16 words of 32 bits: kind (the rank of a tiled map, 10 + rank of im2col), five coordinates and three offsets,
-innermost first, and the address of the box from the beginning of the region.
+`load` fills shared memory with a pattern, loads one box, waits, counts the bytes that its mbarrier got, and dumps
+shared memory. `store` fills shared memory from an array and stores one box. `replace` applies `tensormap.replace` to
+128 bytes. An order is 16 words of 32 bits: kind (the rank of a tiled map, 10 + rank of im2col), five coordinates and
+three offsets, innermost first, and the address of the box from the beginning of the region.
 """
 
 from __future__ import annotations

@@ -74,7 +74,8 @@ def driver_encode(driver: Driver, given: Arguments) -> bytes | None:
         *(ctypes.c_int(given[x]) for x in ("interleave", "swizzle", "l2", "fill")),
     )
     if "box" in given:
-        name, box = "cuTensorMapEncodeTiled", (numbers(ctypes.c_uint32, "box"),)
+        name = "cuTensorMapEncodeTiled"
+        box: tuple[Any, ...] = (numbers(ctypes.c_uint32, "box"),)
     else:
         name = "cuTensorMapEncodeIm2col"
         box = (
@@ -184,14 +185,14 @@ def _maps(encoded: Iterable[bytes]) -> Array:
 
 
 def _region() -> Array:
-    """What `load` fills shared memory with."""
+    """Return what `load` fills shared memory with."""
     return (np.arange(REGION // 4, dtype=np.uint32) * np.uint32(PATTERN)).view(np.uint8)
 
 
 def _predicted(case: Arguments, map_: TensorMap, region_base: int) -> Any:
-    """Return our copy, whatever of it is measured."""
+    """Return our copy, measured or not."""
     with mock.patch.object(TensorMap, "_check_known", lambda *_, **__: None):
-        return map_.copy(
+        return map_.box_copy(
             case["start"][::-1], region_base + case["at"], offsets=case["offsets"][::-1],
             store=case.get("store", False),
         )  # fmt: skip
@@ -356,17 +357,13 @@ def replaces(out: Path) -> Found:
     starts: list[bytes] = []
     chains: list[list[tuple[int, int]]] = []
     for i in range(3072):
-        starts.append(
-            bytes(128)
-            if i % 3 == 0
-            else map_of(legal_arguments(rng, 1 << 40)).encoded
-            if i % 3 == 1
-            else rng.bytes(128)
-        )
-        codes = [int(x) for x in rng.integers(len(REPLACEMENTS), size=5)]
-        chains.append([
-            (code, _LEGAL_VALUES.get(name := REPLACEMENTS[code][0], lambda _: 0)(rng)) for code in codes
-        ])  # fmt: skip
+        begins = (bytes(128), map_of(legal_arguments(rng, 1 << 40)).encoded, rng.bytes(128))
+        starts.append(begins[i % 3])
+        chain = []
+        for code in rng.integers(len(REPLACEMENTS), size=5).tolist():
+            value = _LEGAL_VALUES.get(REPLACEMENTS[code][0])
+            chain.append((code, value(rng) if value else 0))
+        chains.append(chain)
     after, *_ = kernels.run("replace", _maps(starts), _chain_orders(chains), np.zeros((1, 1), np.uint8))
     wrong: Counter[str] = Counter()
     shown: list[Any] = []

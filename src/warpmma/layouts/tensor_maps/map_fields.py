@@ -28,6 +28,7 @@ from ...errors import OperandError, UnsupportedError, shown
 MAP_BYTES = 128
 MAP_TYPES = ("u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f32.ftz", "f64", "bf16", "tf32", "tf32.ftz")
 """Element types in the numbering of `tensormap.replace`."""
+ITEM_BYTES = MappingProxyType(dict(zip(MAP_TYPES, (1, 2, 4, 4, 8, 8, 2, 4, 4, 8, 2, 4, 4), strict=True)))
 MAP_SWIZZLES, MAP_INTERLEAVES, MAP_PROMOTIONS = (0, 32, 64, 128), (0, 16, 32), (0, 64, 128, 256)
 MAP_FILLS = ("zero", "nan")
 MOST_DIMENSIONS = 5

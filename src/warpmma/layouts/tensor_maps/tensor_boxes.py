@@ -120,8 +120,8 @@ class BoxCopy(Record):
         last = int(self.source.max(where=self.inside, initial=-1))
         if last + self.itemsize > octets.size and last >= 0:
             raise OperandError(
-                f"{name} has {octets.size} bytes; the copy touches bytes up to {last + self.itemsize - 1}, counted from "
-                "the tensor's address"
+                f"{name} has {octets.size} bytes; the copy touches bytes up to {last + self.itemsize - 1}, counted "
+                "from the tensor's address"
             )
         return octets[: octets.size // self.itemsize * self.itemsize].view(f"u{self.itemsize}")
 
@@ -192,8 +192,8 @@ def check_start(
     if not is_integer(at) or not 0 <= at < _WINDOW or at % LINE:
         near = min(max(0, round(at / LINE) * LINE), _WINDOW - LINE) if is_integer(at) else 0
         raise OperandError(
-            f"at is {shown(at)}; expected a multiple of {LINE}, in every swizzle mode: on others the instruction traps, "
-            f'"misaligned address"; the nearest is {near}'
+            f"at is {shown(at)}; expected a multiple of {LINE}, in every swizzle mode: on others the instruction "
+            f'traps, "misaligned address"; the nearest is {near}'
         )
     row = start[-1] * itemsize
     if row % CHUNK:

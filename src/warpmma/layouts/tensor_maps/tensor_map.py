@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from typing import Any, Self
 
@@ -31,7 +31,6 @@ from . import map_fields as fields
 from . import tensor_boxes as boxes
 from .tensor_boxes import BoxCopy
 
-_BYTES = {"8": 1, "16": 2, "32": 4, "64": 8}
 _HOST_TYPES = (
     "u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f64", "bf16", "f32.ftz", "tf32", "tf32.ftz",
 )  # fmt: skip
@@ -40,6 +39,7 @@ _OF_DTYPES = {
     "float16": "f16", "float32": "f32", "float64": "f64", "bfloat16": "bf16",
 }  # fmt: skip
 _OF_WIDTHS = {1: "u8", 2: "u16"}  # of other dtypes, such as int8 and float8_e4m3fn: copies keep their bits
+_ROUNDED_TYPES = tuple(fields.MAP_TYPES.index(x) for x in ("f32", "f32.ftz"))
 _STORED_LIMIT = 1 << 32  # of word 8, which holds the bytes of a box
 
 
@@ -118,22 +118,25 @@ class TensorMap(Record):
     _: KW_ONLY
     type: str = ""
     shape: tuple[int, ...] = ()
-    strides: tuple[int, ...] | None = None
-    element_strides: tuple[int, ...] | None = None
+    strides: tuple[int, ...] = ()
+    element_strides: tuple[int, ...] = ()
     interleave: int = 0
     swizzle: int = 0
     l2_promotion: int = 0
     fill: str = "zero"
-    itemsize: int = field(init=False, repr=False, compare=False, default=0)
 
     def __post_init__(self) -> None:
         put = object.__setattr__
-        if not is_integer(self.address):
-            for name, value in _of_array(self.address).items():
+        if not is_integer(array := self.address):
+            for name, value in _of_array(array).items():
                 if name == "address" or not getattr(self, name):
                     put(self, name, value)
         check_choice("type", self.type, fields.MAP_TYPES)
-        put(self, "itemsize", _BYTES["".join(x for x in self.type.partition(".")[0] if x.isdigit())[-2:]])
+        if not is_integer(array) and array.dtype.itemsize != self.itemsize:
+            raise OperandError(
+                f"type is {self.type!r}, of {self.itemsize} bytes, and the array is of {array.dtype}; expected a type of "
+                f"{array.dtype.itemsize} bytes; the nearest is array.view(np.uint{8 * self.itemsize})"
+            )
         check_choice("fill", self.fill, fields.MAP_FILLS)
         for name, legal in (
             ("interleave", fields.MAP_INTERLEAVES), ("swizzle", fields.MAP_SWIZZLES),
@@ -144,9 +147,9 @@ class TensorMap(Record):
         self._check_rank()
         unit = 32 if self.interleave == 32 else 16  # rule 3
         fields.check_legal("address", self.address, range(0, 1 << 64, unit))
-        strides = _dense(self.shape, self.itemsize) if self.strides is None else self.strides
+        strides = self.strides if members(self.strides, 1) != [] else _dense(self.shape, self.itemsize)
         put(self, "strides", _integers("strides", strides, range(0, 1 << 40, unit), self.rank - 1))
-        steps = (1,) * self.rank if self.element_strides is None else self.element_strides
+        steps = self.element_strides if members(self.element_strides, 1) != [] else (1,) * self.rank
         put(self, "element_strides", _integers("element_strides", steps, range(1, 9), self.rank))
         self._check_box()
         if self.fill == "nan" and "f" not in self.type:
@@ -203,6 +206,11 @@ class TensorMap(Record):
         return inner
 
     @property
+    def itemsize(self) -> int:
+        """Bytes of an element."""
+        return fields.ITEM_BYTES[self.type]
+
+    @property
     def rank(self) -> int:
         """Number of dimensions."""
         return len(self.shape)
@@ -217,7 +225,7 @@ class TensorMap(Record):
         """What the driver keeps in word 8, which is less than is copied where a step does not divide the box."""
         if isinstance(self.box, Im2colBox):
             return self.itemsize * self.box.channels * self.box.pixels
-        return self.itemsize * math.prod(b // e for b, e in zip(self.box, self.element_strides or (), strict=True))
+        return self.itemsize * math.prod(b // e for b, e in zip(self.box, self.element_strides, strict=True))
 
     @property
     def copied_elements(self) -> tuple[int, ...]:
@@ -227,7 +235,7 @@ class TensorMap(Record):
         """
         if isinstance(self.box, Im2colBox):
             return self.box.pixels, self.box.channels
-        steps = (*(self.element_strides or ())[:-1], 1)
+        steps = (*self.element_strides[:-1], 1)
         return tuple(-(-b // e) for b, e in zip(self.box, steps, strict=True))
 
     @property
@@ -246,8 +254,8 @@ class TensorMap(Record):
     def encoded(self) -> bytes:
         """The 128 bytes, as the driver writes them; `bytes(map)` are the same."""
         inner_first = {
-            "size": [x - 1 for x in self.shape[::-1]], "step": [x - 1 for x in (self.element_strides or ())[::-1]],
-            "stride": [0, *(x // 16 for x in (self.strides or ())[::-1])],
+            "size": [x - 1 for x in self.shape[::-1]], "step": [x - 1 for x in self.element_strides[::-1]],
+            "stride": [0, *(x // 16 for x in self.strides[::-1])],
         }  # fmt: skip
         rounds = self.type.startswith("tf32")
         codes = {
@@ -287,13 +295,11 @@ class TensorMap(Record):
         fields.check_bytes(encoded)
         codes = fields.unpack_fields(bytes(encoded))
         rank = codes["rank"] + 1
-        stored = codes["type"] + fields.ROUNDED * codes["rounds"]
-        if codes["rounds"] and codes["type"] not in (7, 8) or stored >= len(fields.MAP_TYPES) or (
-            not codes["rounds"] and stored > fields.MAP_TYPES.index("bf16")
-        ):  # fmt: skip
+        stored, rounds = codes["type"], codes["rounds"]
+        if stored not in (_ROUNDED_TYPES if rounds else range(fields.MAP_TYPES.index("tf32"))):
             raise UnsupportedError(
-                f"tensor map: word 1, bits 7-10, hold element type {codes['type']}{' with bit 16' * codes['rounds']}; "
-                "expected 0 to 10, or 7 or 8 with bit 16"
+                f"tensor map: word 1, bits 7-10, hold element type {stored}{' with bit 16' * rounds}; expected 0 to "
+                "10, or 7 or 8 with bit 16"
             )
         if codes["interleave"] >= len(fields.MAP_INTERLEAVES):
             raise OperandError(
@@ -311,8 +317,8 @@ class TensorMap(Record):
         else:
             box = values("box", 0, rank)
         return cls(
-            codes["address"], box, type=fields.MAP_TYPES[stored], shape=values("size", 0, rank),
-            strides=tuple(16 * x for x in values("stride", 1, rank, 0)), element_strides=values("step", 0, rank),
+            codes["address"], box, type=fields.MAP_TYPES[stored + fields.ROUNDED * rounds],
+            shape=values("size", 0, rank), strides=tuple(16 * x for x in values("stride", 1, rank, 0)), element_strides=values("step", 0, rank),
             interleave=fields.MAP_INTERLEAVES[codes["interleave"]], swizzle=fields.MAP_SWIZZLES[codes["swizzle"]],
             l2_promotion=fields.MAP_PROMOTIONS[codes["promotion"]], fill=fields.MAP_FILLS[codes["fill"]],
         )  # fmt: skip
@@ -373,7 +379,7 @@ class TensorMap(Record):
 
     # The geometry
 
-    def copy(
+    def box_copy(
         self, coordinates: Sequence[int], at: int = 0, *, offsets: Sequence[int] = (), store: bool = False
     ) -> BoxCopy:
         """Return what a copy of the box at some coordinates moves, element by element.
@@ -406,7 +412,7 @@ class TensorMap(Record):
         self._check_known(store=store)
         bits = fields.OFFSET_BITS[self.rank] if self.im2col else 0
         start, at, moved = boxes.check_start(coordinates, at, offsets, self.rank, self.itemsize, bits, store=store)
-        steps, strides = self.element_strides or (), (*(self.strides or ()), self.itemsize)
+        steps, strides = self.element_strides, (*self.strides, self.itemsize)
         if isinstance(box := self.box, Im2colBox):
             index = boxes.im2col_index(start, moved, self.shape, box.lower, box.upper, steps, box.pixels, box.channels)
         else:
@@ -429,16 +435,16 @@ class TensorMap(Record):
         memory : ndarray
             The tensor: the bytes of its C-contiguous memory begin at the map's address.
         coordinates, at, offsets
-            As of `copy`.
+            As of `box_copy`.
         shared : ndarray of uint8, optional
             Bytes of shared memory from address `at` on, for the gaps that a load leaves as they are; zeros by default.
 
         Returns
         -------
         ndarray of uint8
-            Bytes of shared memory from address `at` on, `copy(...).span` of them.
+            Bytes of shared memory from address `at` on, `box_copy(...).span` of them.
         """
-        return self.copy(coordinates, at, offsets=offsets).load(memory, shared)
+        return self.box_copy(coordinates, at, offsets=offsets).load(memory, shared)
 
     def write(self, memory: Array, shared: Array, coordinates: Sequence[int], at: int = 0) -> None:
         """Write a box of shared memory to the tensor, as a store does; elements outside of the tensor are skipped.
@@ -450,14 +456,14 @@ class TensorMap(Record):
         shared : ndarray of uint8
             Bytes of shared memory from address `at` on.
         coordinates, at
-            As of `copy`.
+            As of `box_copy`.
 
         Raises
         ------
         UnsupportedError
             Elements of the box lie on one another in the tensor, so that the order of writes would matter.
         """
-        self.copy(coordinates, at, store=True).store(memory, shared)
+        self.box_copy(coordinates, at, store=True).store(memory, shared)
 
     def _check_known(self, *, store: bool = False) -> None:
         """Raise `UnsupportedError` for copies that were not measured."""
@@ -490,7 +496,7 @@ class TensorMap(Record):
         Parameters
         ----------
         coordinates, at, offsets
-            As of `copy`.
+            As of `box_copy`.
         theme : {"auto", "light", "dark"}
 
         Returns
