@@ -361,8 +361,8 @@ def replaces(out: Path) -> Found:
         starts.append(begins[i % 3])
         chain = []
         for code in rng.integers(len(REPLACEMENTS), size=5).tolist():
-            value = _LEGAL_VALUES.get(REPLACEMENTS[code][0])
-            chain.append((code, value(rng) if value else 0))
+            choose = _LEGAL_VALUES.get(REPLACEMENTS[code][0])
+            chain.append((code, choose(rng) if choose else 0))
         chains.append(chain)
     after, *_ = kernels.run("replace", _maps(starts), _chain_orders(chains), np.zeros((1, 1), np.uint8))
     wrong: Counter[str] = Counter()

@@ -106,7 +106,7 @@ class TensorMap(Record):
     >>> import numpy as np
     >>> map = TensorMap(0x7F0000000400, (64, 32), type="f16", shape=(1024, 512), swizzle=64)
     >>> map.encoded[:8].hex()
-    '04000000007f0000'
+    '00040000007f0000'
     >>> TensorMap.from_bytes(map.encoded) == map
     True
     >>> map.copied_bytes
@@ -134,8 +134,8 @@ class TensorMap(Record):
         check_choice("type", self.type, fields.MAP_TYPES)
         if not is_integer(array) and array.dtype.itemsize != self.itemsize:
             raise OperandError(
-                f"type is {self.type!r}, of {self.itemsize} bytes, and the array is of {array.dtype}; expected a type of "
-                f"{array.dtype.itemsize} bytes; the nearest is array.view(np.uint{8 * self.itemsize})"
+                f"type is {self.type!r}, of {self.itemsize} bytes, and the array is of {array.dtype}; expected a type "
+                f"of {array.dtype.itemsize} bytes; the nearest is array.view(np.uint{8 * self.itemsize})"
             )
         check_choice("fill", self.fill, fields.MAP_FILLS)
         for name, legal in (
@@ -225,7 +225,8 @@ class TensorMap(Record):
         """What the driver keeps in word 8, which is less than is copied where a step does not divide the box."""
         if isinstance(self.box, Im2colBox):
             return self.itemsize * self.box.channels * self.box.pixels
-        return self.itemsize * math.prod(b // e for b, e in zip(self.box, self.element_strides, strict=True))
+        size: int = math.prod(b // e for b, e in zip(self.box, self.element_strides, strict=True))
+        return self.itemsize * size
 
     @property
     def copied_elements(self) -> tuple[int, ...]:
@@ -318,7 +319,8 @@ class TensorMap(Record):
             box = values("box", 0, rank)
         return cls(
             codes["address"], box, type=fields.MAP_TYPES[stored + fields.ROUNDED * rounds],
-            shape=values("size", 0, rank), strides=tuple(16 * x for x in values("stride", 1, rank, 0)), element_strides=values("step", 0, rank),
+            shape=values("size", 0, rank), strides=tuple(16 * x for x in values("stride", 1, rank, 0)),
+            element_strides=values("step", 0, rank),
             interleave=fields.MAP_INTERLEAVES[codes["interleave"]], swizzle=fields.MAP_SWIZZLES[codes["swizzle"]],
             l2_promotion=fields.MAP_PROMOTIONS[codes["promotion"]], fill=fields.MAP_FILLS[codes["fill"]],
         )  # fmt: skip
