@@ -139,10 +139,10 @@ def svg(
                 drawn.append(_cell(x, top + place // _LINE * _HIGH, cell, row, full / per, f"{row},{int(inner[i])}"))
             body.append(group(drawn, note=note, data=data))
     y = top + _HIGH * min(max(len(outer), count), _MOST)
-    said = ["Grey: outside of the tensor, filled. Empty: not touched."]
+    below = ["Grey: outside of the tensor, filled. Empty: not touched."]
     if len(outer) > _MOST or count > _MOST:
-        said.append(f"The first {_MOST} rows and lines, of {len(outer)} rows and {count} lines.")
-    parts, y = lines(MARGIN, y + 4, said, width - 2 * MARGIN, fill="pale")
+        below.append(f"The first {_MOST} rows and lines, of {len(outer)} rows and {count} lines.")
+    parts, y = lines(MARGIN, y + 4, below, width - 2 * MARGIN, fill="pale")
     data = {"view": "tensor-map", "swizzle": of.swizzle, "bytes": copy.copied_bytes}
     return document([*body, *parts], width, y + MARGIN, f"{title}: {of.type}", theme=theme, data=data)
 
