@@ -153,10 +153,10 @@ def _rank(given: Arguments, rng: Rng) -> None:
 def _row(given: Arguments, rng: Rng) -> None:
     """Give a box a row of any width."""
     width = _pick(rng, [rng.integers(1, 257), 1, 2, 4, 8, 16, 32, 64, 128, 256, 257])
-    if "box" in given:
-        given["box"][0] = width
-    else:
+    if "box" not in given:
         given["channels"] = width
+    elif given["box"]:
+        given["box"][0] = width
 
 
 def _large(given: Arguments, rng: Rng) -> None:

@@ -85,6 +85,13 @@ def test_arrays_say_address_type_shape_and_strides() -> None:
     assert TensorMap(there, (2, 16)).address == there.address
 
 
+def test_numpy_integers_are_integers() -> None:
+    made = plain(address=np.uint64(1 << 60), shape=(np.int64(100), np.int64(128)), strides=(np.int64(1 << 39),))
+    assert made == plain(address=1 << 60, strides=(1 << 39,)) and type(made.address) is int
+    with pytest.raises(OperandError, match=r"address is .*; the nearest is 0x1000000000000000"):
+        plain(address=np.uint64((1 << 60) + 1))
+
+
 def test_driver_order_is_reversed() -> None:
     made = TensorMap.encode_im2col(
         "f16", 5, 0x400, [64, 9, 8, 7, 2], [128, 1152, 9216, 64512], [-1, -2, -3], [1, 2, 3], 32, 64,
@@ -96,8 +103,8 @@ def test_driver_order_is_reversed() -> None:
 
 
 REFUSED = [
-    (lambda: plain(address=0x408), "address is 1032; expected a multiple of 16, .* the nearest is 1024"),
-    (lambda: plain(address="x"), "address is 'x'; expected an integer, or an array"),
+    (lambda: plain(address=0x408), "address is 1032; expected a multiple of 16, .* the nearest is 1040"),
+    (lambda: plain(address="x"), "address is 'x'; expected an integer, a NumPy array or a device array"),
     (lambda: plain(type="s16"), "type is 's16'; expected 'u8'.*did you mean 'u16'"),
     (lambda: plain(fill="NaN"), "fill is 'NaN'; expected 'zero' or 'nan'"),
     (lambda: plain(type="u16", fill="nan"), "fill is 'nan' and type 'u16'; expected a type of floats; .* 'zero'"),
@@ -109,7 +116,7 @@ REFUSED = [
     (lambda: plain(shape=(2,) * 6), r"shape is .*; expected 1 to 5 integers"),
     (lambda: plain(shape=(0, 128)), r"shape\[0\] is 0; expected an integer, 1 to 0x100000000; the nearest is 1"),
     (lambda: plain(shape=(100, (1 << 32) + 1), strides=(16,)), r"shape\[1\] is 0x100000001; .* nearest is 0x100000000"),
-    (lambda: plain(shape=(100, 100)), r"strides\[0\] is 200; expected a multiple of 16, .* the nearest is 192"),
+    (lambda: plain(shape=(100, 100)), r"strides\[0\] is 200; expected a multiple of 16, .* the nearest is 208"),
     (lambda: plain(strides=(1 << 40,)), r"strides\[0\] is 0x10000000000; .* the nearest is 0xfffffffff0"),
     (lambda: plain(strides=(256, 2)), r"strides is \(256, 2\); expected 1 integers, the outermost dimension first"),
     (lambda: plain(box=(257, 64)), r"box\[0\] is 257; expected an integer, 1 to 256; the nearest is 256"),

@@ -113,8 +113,8 @@ def _of_digits(words: Sequence[str]) -> bytes:
     digits = "".join(parts).removeprefix("0x")
     if not re.fullmatch("[0-9a-fA-F]*", digits) or len(digits) != 2 * MAP_BYTES:
         raise OperandError(
-            f"{shown(' '.join(words), str)} is no file, and not the digits of a map; expected a file, {2 * MAP_BYTES} "
-            f"hexadecimal digits, or {_WORDS} words such as 0x7f0000000400"
+            f"{shown(' '.join(words), str)} is neither a file nor the digits of a map; expected a file, "
+            f"{2 * MAP_BYTES} hexadecimal digits, or {_WORDS} words such as 0x7f0000000400"
         )
     return bytes.fromhex(digits)
 

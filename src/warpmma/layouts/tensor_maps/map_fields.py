@@ -7,7 +7,7 @@
    writes.
 4. Words 8 and 9 are the driver's own, and the GPU ignores them: a map that is built on the device has zeros there.
 5. In a map of two dimensions, tiled, of f16, without swizzle and interleave, the bits of `MEASURED` were set one by
-   one: no load changed. In other maps nobody has set them.
+   one: no load changed. In other maps they were not tried.
 6. `tensormap.replace.tile` writes one field, with the value that PTX takes: box, size and step are stored minus 1, a
    stride is stored in units of 16 bytes, and types 11 and 12 are stored as 7 and 8 with the bit that rounds.
 
@@ -244,13 +244,13 @@ def check_bytes(encoded: object) -> None:
 
 def check_legal(name: str, value: object, legal: range) -> None:
     """Raise `OperandError` unless a value is an integer of a range; name the nearest one."""
-    if is_integer(value) and value in legal:
+    if is_integer(value) and int(value) in legal:  # a NumPy integer would be searched for, one by one
         return
     first, last, step = legal[0], legal[-1], legal.step
     many = f"a multiple of {step}" if step > 1 else "an integer"
     nearest = ""
     if is_integer(value):
-        steps = round((int(value) - first) / step)
+        steps = (int(value) - first + step // 2) // step
         near = first + step * min(max(steps, 0), (last - first) // step)
         nearest = f"; the nearest is {_written(near)}"
     raise OperandError(

@@ -14,8 +14,8 @@
 7. tf32 elements are rounded when they are loaded: to 10 bits of fraction, to nearest, ties to even; subnormals too; a
    NaN becomes 0x7FFFE000. The fill is not rounded. All other types are copied bit by bit.
 8. A store writes the elements inside of the tensor, and skips the others.
-9. The instruction traps on: a shared address that is no multiple of 128; an innermost start whose bytes are no
-   multiple of 16; a store with a negative start; an im2col start beyond W - 1 + upper.
+9. The instruction traps on: a shared address that is not a multiple of 128; an innermost start that is not at a
+   multiple of 16 bytes; a store with a negative start; an im2col start beyond W - 1 + upper.
 
 Source: an H200 (driver 580, CUDA 13.0); rule 2 in 353 random copies of four dimensions of u16, rule 1 in 200 of four
 dimensions with steps, the others in docs/specification and `warpgroup.md`'s counts.
@@ -116,7 +116,7 @@ class BoxCopy(Record):
         """Return the elements of the tensor's memory as unsigned integers, without a copy; check that it has all."""
         if not isinstance(memory, np.ndarray) or not memory.flags.c_contiguous or memory.dtype.hasobject:
             raise OperandError(f"{name} is {shown(memory)}; expected a C-contiguous ndarray, such as bytes of uint8")
-        octets = memory.reshape(-1).view(np.uint8)
+        octets = np.asarray(memory).reshape(-1).view(np.uint8)  # of a matrix too
         last = int(self.source.max(where=self.inside, initial=-1))
         if last + self.itemsize > octets.size and last >= 0:
             raise OperandError(
@@ -135,7 +135,7 @@ class BoxCopy(Record):
             raise OperandError(
                 f"shared is {shown(shared)}; expected uint8 [bytes], {self.span} bytes from address {self.at:#x} on"
             )
-        return np.ascontiguousarray(shared[: self.span])
+        return np.ascontiguousarray(np.asarray(shared)[: self.span])
 
 
 def to_tf32(codes: Array) -> Array:
@@ -189,8 +189,10 @@ def check_start(
     moved = _checked("offsets", offsets, spatial, 0, 1 << offset_bits) if spatial else offsets
     if not spatial and members(offsets, 1) != []:
         raise OperandError(f"offsets is {shown(offsets)}; expected none: the map is not of mode im2col")
-    if not is_integer(at) or not 0 <= at < _WINDOW or at % LINE:
-        near = min(max(0, round(at / LINE) * LINE), _WINDOW - LINE) if is_integer(at) else 0
+    if not isinstance(store, bool):
+        raise OperandError(f"store is {shown(store)}; expected True or False")
+    if not is_integer(at) or not 0 <= int(at) < _WINDOW or int(at) % LINE:
+        near = min(max(0, (int(at) + LINE // 2) // LINE * LINE), _WINDOW - LINE) if is_integer(at) else 0
         raise OperandError(
             f"at is {shown(at)}; expected a multiple of {LINE}, in every swizzle mode: on others the instruction "
             f'traps, "misaligned address"; the nearest is {near}'
@@ -201,7 +203,7 @@ def check_start(
         raise OperandError(
             f"coordinates[{rank - 1}] is {start[-1]}: byte {row} of a row; expected a multiple of {CHUNK} bytes, "
             f'{unit} elements: on others the instruction traps, "illegal instruction"; the nearest is '
-            f"{round(start[-1] / unit) * unit}"
+            f"{(start[-1] + unit // 2) // unit * unit}"
         )
     if store and min(start) < 0:
         axis = start.index(min(start))
@@ -213,8 +215,9 @@ def check_start(
 
 
 def _checked(name: str, values: Any, count: int, low: int, high: int) -> list[int]:
-    found = values.tolist() if isinstance(values, np.ndarray) else members(values, count)
-    if not isinstance(found, list) or len(found) != count or not all(is_integer(x) and low <= x < high for x in found):
+    small = isinstance(values, np.ndarray) and values.shape == (count,)
+    found = values.tolist() if small else members(values, count)
+    if found is None or len(found) != count or not all(is_integer(x) and low <= int(x) < high for x in found):
         raise OperandError(
             f"{name} is {shown(values)}; expected {count} integers from {low} to {high - 1}, the outermost dimension "
             "first"

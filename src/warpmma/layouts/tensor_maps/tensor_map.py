@@ -404,16 +404,16 @@ class TensorMap(Record):
         Raises
         ------
         OperandError
-            What the instruction traps on: a rank other than the map's, `at` that is no multiple of 128, an innermost
-            coordinate whose bytes are no multiple of 16; negative coordinates of a store; an im2col start beyond the
-            box of pixels.
+            What the instruction traps on: a rank other than the map's, `at` that is not a multiple of 128, an
+            innermost coordinate that is not at a multiple of 16 bytes; negative coordinates of a store; an im2col
+            start beyond the box of pixels.
         UnsupportedError
             Copies that were not measured: with interleave; im2col of rank 3 or 5, with a NaN fill, with a swizzle
             wider than a pixel, and its stores; stores of tf32.
         """
-        self._check_known(store=store)
         bits = fields.OFFSET_BITS[self.rank] if self.im2col else 0
         start, at, moved = boxes.check_start(coordinates, at, offsets, self.rank, self.itemsize, bits, store=store)
+        self._check_known(store=store)
         steps, strides = self.element_strides, (*self.strides, self.itemsize)
         if isinstance(box := self.box, Im2colBox):
             index = boxes.im2col_index(start, moved, self.shape, box.lower, box.upper, steps, box.pixels, box.channels)
@@ -514,17 +514,16 @@ def _dense(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
 
 
 def _of_array(array: Any) -> dict[str, Any]:
-    """Return what an array says of a map: of NumPy's kind, or one with `address`, `dtype` and `shape`."""
-    if not hasattr(array, "dtype") or not hasattr(array, "shape"):
-        raise OperandError(f"address is {shown(array)}; expected an integer, or an array with dtype and shape")
+    """Return the fields that follow from an array: of NumPy, or one with `address`, `dtype` and `shape`."""
+    placed = hasattr(type(array), "address") and isinstance(getattr(array, "dtype", None), np.dtype)
+    if not placed and not isinstance(array, np.ndarray):
+        raise OperandError(f"address is {shown(array)}; expected an integer, a NumPy array or a device array")
     name, size = str(array.dtype), array.dtype.itemsize
     if (kind := _OF_DTYPES.get(name, _OF_WIDTHS.get(size))) is None:
         raise OperandError(f"the array is of {name}; expected one of {', '.join(_OF_DTYPES)}, or of 1 or 2 bytes")
     found = {"type": kind, "shape": tuple(array.shape)}
-    if (address := getattr(array, "address", None)) is not None:
-        return {**found, "address": address}
-    if not isinstance(array, np.ndarray):
-        raise OperandError(f"address is a {type(array).__name__}; expected an integer, a NumPy or a device array")
+    if placed:
+        return {**found, "address": array.address}
     if array.ndim and array.strides[-1] != size and array.shape[-1] > 1:
         raise OperandError(
             f"the array's innermost stride is {array.strides[-1]} bytes; expected {size}: the innermost elements of a "
