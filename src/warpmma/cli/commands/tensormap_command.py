@@ -1,7 +1,7 @@
 """The command `tensormap`: what the 128 bytes of tensor maps say, and what a load brings.
 
 1. A word is a file of maps, each 128 bytes; other words together are one map: hexadecimal digits in the order of the
-   bytes (`xxd -p`), or 16 words of 64 bits that begin with 0x, as debuggers print them.
+   bytes (`xxd -p`), or 16 words of 64 bits that are 0 or begin with 0x, as debuggers print them.
 2. With `--load`, the coordinates of a load are PTX's from their end: the outermost dimension first.
 """
 
@@ -108,7 +108,7 @@ def _maps_in(path: Path) -> list[bytes]:
 def _of_digits(words: Sequence[str]) -> bytes:
     """Read one map, by bytes or by words."""
     parts = [x for word in words for x in re.split(r"[\s,]+", word) if x]
-    if len(parts) == _WORDS and all(re.fullmatch("0x[0-9a-fA-F]{1,16}", x) for x in parts):
+    if len(parts) == _WORDS and all(re.fullmatch("0x[0-9a-fA-F]{1,16}|0", x) for x in parts):
         return b"".join(int(x, 16).to_bytes(8, "little") for x in parts)
     digits = "".join(parts).removeprefix("0x")
     if not re.fullmatch("[0-9a-fA-F]*", digits) or len(digits) != 2 * MAP_BYTES:
