@@ -58,7 +58,7 @@ def _scale_words() -> str:
 def _load() -> str:
     """Draw a load that is partly outside of the tensor, with a swizzle."""
     made = layouts.TensorMap(
-        0x7F0000000400, (16, 64), type="f16", shape=(100, 120), strides=(256,), swizzle=128, fill="nan"
+        0x7F0000000400, (8, 64), type="f16", shape=(100, 120), strides=(256,), swizzle=128, fill="nan"
     )
     return made.svg((-3, 80), 0x400)
 

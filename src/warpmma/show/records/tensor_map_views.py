@@ -166,7 +166,6 @@ def _note(outer: list[int], inner: int, per: int, address: int, full: int) -> st
 
 def _cell(x: float, y: float, wide: float, row: int, full: float, said: str) -> str:
     """Draw a chunk: the part in the tensor coloured, the rest grey."""
-    parts = [box(x, y, wide, _HIGH, "padding", stroke="paper")]
-    if full:
-        parts.append(box(x, y, wide * full, _HIGH, f"hue{row % _HUES}", stroke="paper"))
-    return "".join([*parts, written(x + wide / 2, y + 14, said, size=9.5, anchor="middle")])
+    parts = [(0.0, full, f"hue{row % _HUES}"), (full, 1.0, "padding")]
+    drawn = [box(x + wide * a, y, wide * (b - a), _HIGH, fill, stroke="paper") for a, b, fill in parts if a < b]
+    return "".join([*drawn, written(x + wide / 2, y + 14, said, size=9.5, anchor="middle")])
