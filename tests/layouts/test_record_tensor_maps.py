@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 
 import numpy as np
-import pytest
+from oracles import needs
 
 from lab.generators.tensor_map_cases import copy_case, im2col_case, map_of, near_miss
 from lab.gpu.tensor_copy_kernels import KINDS, ORDER_WORDS, REGION, REPLACEMENTS, module_text
@@ -51,7 +50,7 @@ def test_faults_name_what_traps_and_what_does_not() -> None:
     assert {f"fault {i}" for i in range(len(cases))} < set(PARTS)
 
 
-@pytest.mark.skipif(shutil.which("ptxas") is None, reason="no ptxas")
+@needs("ptxas")
 def test_ptxas_takes_the_kernels(tmp_path: Path) -> None:
     source = tmp_path / "copies.ptx"
     source.write_text(module_text())
