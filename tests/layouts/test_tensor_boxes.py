@@ -188,7 +188,8 @@ def test_stores_from_negative_coordinates_trap(start: tuple[int, int]) -> None:
     (plain(shape=(4, 8, 64), box=(2, 2, 64), interleave=16), False, "an interleave of 16 bytes; expected 0"),
     (column(shape=(2, 9, 64), box=Im2colBox(lower=(0,), upper=(0,), channels=32, pixels=4)), False, "im2col of rank 3"),
     (column(fill="nan"), False, "im2col with a fill of NaN"), (column(), True, "a store of im2col"),
-    (column(swizzle=128), False, "im2col of pixels of 64 bytes with a swizzle of 128; expected 64 or 0"),
+    (column(swizzle=64), False, "im2col with a swizzle of 64 bytes; expected 0"),
+    (column(type="tf32"), False, "im2col of tf32; expected type 'f32'"),
     (plain(type="tf32", box=(2, 4)), True, "a store of tf32; expected type 'f32'"),
 ])  # fmt: skip
 def test_copies_that_were_not_measured_are_refused(made: TensorMap, store: bool, message: str) -> None:

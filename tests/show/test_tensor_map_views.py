@@ -18,7 +18,7 @@ from warpmma.layouts import Im2colBox, TensorMap
 
 PLAIN = TensorMap(0x7F0000000400, (16, 64), type="f16", shape=(100, 120), swizzle=128, fill="nan", l2_promotion=256)
 COLUMN = TensorMap(
-    0, Im2colBox(lower=(-1, -1), upper=(-1, -1), channels=32, pixels=20), type="f16", shape=(2, 4, 5, 32), swizzle=64
+    0, Im2colBox(lower=(-1, -1), upper=(-1, -1), channels=32, pixels=20), type="f16", shape=(2, 4, 5, 32)
 )  # fmt: skip
 DEEP = TensorMap(0, (2, 6, 12), type="f32", shape=(3, 9, 14), strides=(1024, 64), element_strides=(1, 2, 1), swizzle=64)
 FLAT = TensorMap(0, (64,), type="u8", shape=(70,))

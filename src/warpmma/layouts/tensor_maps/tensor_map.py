@@ -408,8 +408,8 @@ class TensorMap(Record):
             innermost coordinate that is not at a multiple of 16 bytes; negative coordinates of a store; an im2col
             start beyond the box of pixels.
         UnsupportedError
-            Copies that were not measured: with interleave; im2col of rank 3 or 5, with a NaN fill, with a swizzle
-            wider than a pixel, and its stores; stores of tf32.
+            Copies that were not measured: with interleave; im2col of rank 3 or 5, with a NaN fill, with a swizzle,
+            of tf32, and its stores; stores of tf32.
         """
         bits = fields.OFFSET_BITS[self.rank] if self.im2col else 0
         start, at, moved = boxes.check_start(coordinates, at, offsets, self.rank, self.itemsize, bits, store=store)
@@ -479,9 +479,10 @@ class TensorMap(Record):
                 open_ = "im2col with a fill of NaN; expected fill 'zero'"
             elif store:
                 open_ = "a store of im2col; expected a tiled map"
-            elif self.swizzle and box.channels * self.itemsize != self.swizzle:
-                wide = box.channels * self.itemsize
-                open_ = f"im2col of pixels of {wide} bytes with a swizzle of {self.swizzle}; expected {wide} or 0"
+            elif self.swizzle:
+                open_ = f"im2col with a swizzle of {self.swizzle} bytes; expected 0"
+            elif self.type.startswith("tf32"):
+                open_ = f"im2col of {self.type}; expected type 'f32', which keeps all bits"
         elif store and self.type.startswith("tf32"):
             open_ = f"a store of {self.type}; expected type 'f32', which keeps all bits"
         if open_:
