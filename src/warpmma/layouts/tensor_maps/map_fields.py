@@ -9,7 +9,8 @@
 5. In a map of two dimensions, tiled, of f16, without swizzle and interleave, the bits of `MEASURED` were set one by
    one: no load changed. In other maps they were not tried.
 6. `tensormap.replace.tile` writes one field, with the value that PTX takes: box, size and step are stored minus 1, a
-   stride is stored in units of 16 bytes, and types 11 and 12 are stored as 7 and 8 with the bit that rounds.
+   stride is stored in units of 16 bytes. Types 11 and 12 are stored as 7 and 8, and set the bit that rounds; other
+   types leave that bit as it is. A swizzle clears bit 22 of word 1, which no host call sets.
 
 Source: bytes of an H200's driver (580, CUDA 13.0), found by varying each argument of `cuTensorMapEncodeTiled` and
 `cuTensorMapEncodeIm2col`, and by `tensormap.replace` on zeroed memory; both agree.
@@ -159,6 +160,7 @@ class _Replaced:
 
 
 _BY_NAME = {field.name: field for field in _COMMON}
+_SWIZZLE_MODE = _row("swizzle", 1, 13, 2, (1, 22, 1))
 _REPLACED = MappingProxyType({
     "global_address": _Replaced((_BY_NAME["address"],), range(0, 1 << 64, 16)),
     "rank": _Replaced((_BY_NAME["rank"],), range(MOST_DIMENSIONS)),
@@ -168,7 +170,7 @@ _REPLACED = MappingProxyType({
     "element_stride": _Replaced(_STEPS, range(1, 9), code=1),
     "elemtype": _Replaced((_BY_NAME["type"],), range(len(MAP_TYPES))),
     "interleave_layout": _Replaced((_BY_NAME["interleave"],), range(len(MAP_INTERLEAVES))),
-    "swizzle_mode": _Replaced((_BY_NAME["swizzle"],), range(len(MAP_SWIZZLES))),
+    "swizzle_mode": _Replaced((_SWIZZLE_MODE,), range(len(MAP_SWIZZLES))),
     "fill_mode": _Replaced((_BY_NAME["fill"],), range(len(MAP_FILLS))),
 })  # fmt: skip
 REPLACED = tuple(_REPLACED)
@@ -226,7 +228,7 @@ def replace_field(encoded: bytes, field: str, value: int, ordinal: int | None = 
     codes = [(row.rows[int(ordinal or 0)], code)]
     if field == "elemtype":
         rounds = MAP_TYPES[code].startswith("tf32")
-        codes = [(row.rows[0], code - ROUNDED * rounds), (_BY_NAME["rounds"], int(rounds))]
+        codes = [(row.rows[0], code - ROUNDED * rounds), *([(_BY_NAME["rounds"], 1)] if rounds else [])]
     for place, each in codes:
         number = number & ~place.mask | place.put(each)
     return number.to_bytes(MAP_BYTES, "little")

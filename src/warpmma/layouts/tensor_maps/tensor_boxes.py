@@ -13,7 +13,8 @@
 6. A load counts all bytes of the box at its mbarrier, those of filled elements too, but not those of gaps.
 7. tf32 elements are rounded when they are loaded: to 10 bits of fraction, to nearest, ties to even; subnormals too; a
    NaN becomes 0x7FFFE000. The fill is not rounded. All other types are copied bit by bit.
-8. A store writes the elements inside of the tensor, and skips the others.
+8. A store writes the elements inside of the tensor, and skips the others; along the innermost dimension in chunks of 16
+   bytes: if the first byte of a chunk is inside, all of the chunk is written.
 9. The instruction traps on: a shared address that is not a multiple of 128; an innermost start that is not at a
    multiple of 16 bytes; a store with a negative start; an im2col start beyond W - 1 + upper.
 
@@ -236,10 +237,11 @@ def landing(index: tuple[Array, ...], itemsize: int, swizzle: int, at: int) -> t
     return linear.reshape(shape), pitch * rows
 
 
-def inside_of(index: tuple[Array, ...], shape: Sequence[int]) -> Array:
-    """Rule 3: whether each element is in the tensor."""
-    found = np.ones((), bool)
-    for at, size in zip(index, shape, strict=True):
+def inside_of(index: tuple[Array, ...], shape: Sequence[int], itemsize: int, *, store: bool) -> Array:
+    """Rules 3 and 8: whether each element is in the tensor."""
+    found, unit = np.ones((), bool), CHUNK // itemsize
+    reached = (*shape[:-1], -(-shape[-1] // unit) * unit) if store else shape
+    for at, size in zip(index, reached, strict=True):
         found = found & (at >= 0) & (at < size)
     return found
 
