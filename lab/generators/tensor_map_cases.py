@@ -100,7 +100,12 @@ def legal_arguments(rng: Rng, base: int) -> Arguments:
         given["steps"] = [1] * rank
     if im2col:
         half = 1 << _CORNER_BITS[rank] - 1
-        corner = [_pick(rng, [rng.integers(-half, half), -half, half - 1, 0]) for _ in range(2 * (rank - 2))]
+        sizes = [(d + half * 4) % (1 << 32) - half * 4 for d in (dims[:-2] if given["interleave"] else dims[1:-1])]
+        while True:
+            corner = [_pick(rng, [rng.integers(-half, half), -half, half - 1, 0]) for _ in range(2 * (rank - 2))]
+            pairs = zip(sizes, corner[: rank - 2], corner[rank - 2 :], strict=True)
+            if all(0 < size + upper - lower < 1 << 31 for size, lower, upper in pairs):
+                break
         return given | {
             "lower": corner[: rank - 2], "upper": corner[rank - 2 :], "channels": _inner(rng, given),
             "pixels": _pick(rng, [1, 1024, rng.integers(1, 1025)]),
@@ -274,9 +279,8 @@ def im2col_case(
         made = _placed(rng, {**given, **box, "steps": steps}, dims, overlap=False)
         if made is None:
             continue
-        below = 3 * bool(rng.random() < 0.25)
         start = [_start(rng, made, channels)]
-        start += [int(rng.integers(low - below, high + 1)) for low, high in zip(lower, last, strict=True)]
+        start += [int(rng.integers(low, high + 1)) for low, high in zip(lower, last, strict=True)]
         start.append(_pick(rng, [0, rng.integers(-1, dims[-1] + 1)]))
         offsets = [int(x) for x in rng.integers(0, 4, rank - 2)]
         if store:

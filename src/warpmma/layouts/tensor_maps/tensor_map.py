@@ -8,7 +8,7 @@
    innermost, and may be 0 or smaller than a row. With an interleave of 32 bytes all of them are multiples of 32.
 4. A dimension has 1 to 2^32 elements, a box 1 to 256 along each, a step between elements is 1 to 8.
 5. The innermost row of a box is a multiple of 16 bytes, and without interleave not wider than the swizzle. A box has at
-   most 227 KiB, with b / e elements along each dimension, rounded down.
+   most 228 KiB, with b / e elements along each dimension, rounded down.
 6. Interleave and im2col need 3 to 5 dimensions. A fill with NaN needs a type of floats.
 7. im2col: 1 to 256 channels, 1 to 1,024 pixels, corners of 16, 8 or 5 bits with 3, 4 or 5 dimensions. The size of each
    spatial dimension plus the upper minus the lower corner is positive, as integers of 32 bits (2^32 counts as 0). With
@@ -44,7 +44,7 @@ _OF_DTYPES = {
 _OF_WIDTHS = {1: "u8", 2: "u16"}  # of other dtypes, such as int8 and float8_e4m3fn: copies keep their bits
 _ROUNDED_TYPES = tuple(fields.MAP_TYPES.index(x) for x in ("f32", "f32.ftz"))
 _ADDRESSES = 1 << 57
-_MOST_BYTES = 227 << 10
+_MOST_BYTES = 228 << 10
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -202,7 +202,7 @@ class TensorMap(Record):
             )
         if self._stored_bytes > _MOST_BYTES:
             raise OperandError(
-                f"box has {self._stored_bytes:,} bytes; expected at most {_MOST_BYTES:,}, the shared memory of a block"
+                f"box has {self._stored_bytes:,} bytes; expected at most {_MOST_BYTES:,}, the shared memory of an SM"
             )
         if isinstance(self.box, Im2colBox):
             self._check_corners(self.box)
@@ -426,10 +426,9 @@ class TensorMap(Record):
         OperandError
             What the instruction traps on: a rank other than the map's, `at` that is not a multiple of 128, an
             innermost coordinate that is not at a multiple of 16 bytes; negative coordinates of a store; an im2col
-            start beyond the box of pixels.
+            start outside of the box of pixels.
         UnsupportedError
-            Copies that were not measured: with interleave; im2col of rank 3 or 5, with a NaN fill, with a swizzle,
-            of tf32, and its stores; stores of tf32.
+            Copies that were not measured: with interleave, and stores of im2col.
         """
         bits = fields.OFFSET_BITS[self.rank] if self.im2col else 0
         start, at, moved = boxes.check_start(coordinates, at, offsets, self.rank, self.itemsize, bits, store=store)
@@ -489,22 +488,11 @@ class TensorMap(Record):
 
     def _check_known(self, *, store: bool = False) -> None:
         """Raise `UnsupportedError` for copies that were not measured."""
-        box, open_ = self.box, ""
+        open_ = ""
         if self.interleave:
             open_ = f"an interleave of {self.interleave} bytes; expected 0"
-        elif isinstance(box, Im2colBox):
-            if self.rank != 4:
-                open_ = f"im2col of rank {self.rank}; expected rank 4"
-            elif self.fill == "nan":
-                open_ = "im2col with a fill of NaN; expected fill 'zero'"
-            elif store:
-                open_ = "a store of im2col; expected a tiled map"
-            elif self.swizzle:
-                open_ = f"im2col with a swizzle of {self.swizzle} bytes; expected 0"
-            elif self.type.startswith("tf32"):
-                open_ = f"im2col of {self.type}; expected type 'f32', which keeps all bits"
-        elif store and self.type.startswith("tf32"):
-            open_ = f"a store of {self.type}; expected type 'f32', which keeps all bits"
+        elif store and self.im2col:
+            open_ = "a store of im2col; expected a tiled map"
         if open_:
             raise UnsupportedError(f"tensor copy: what a GPU does is not measured for {open_}")
 
