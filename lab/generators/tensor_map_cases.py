@@ -101,14 +101,16 @@ def legal_arguments(rng: Rng, base: int) -> Arguments:
     if im2col:
         half = 1 << _CORNER_BITS[rank] - 1
         sizes = [(d + half * 4) % (1 << 32) - half * 4 for d in (dims[:-2] if given["interleave"] else dims[1:-1])]
+        channels = _inner(rng, given)
+        most = (228 << 10) // (channels * ITEM_BYTES[given["type"]])
         while True:
             corner = [_pick(rng, [rng.integers(-half, half), -half, half - 1, 0]) for _ in range(2 * (rank - 2))]
             pairs = zip(sizes, corner[: rank - 2], corner[rank - 2 :], strict=True)
             if all(0 < size + upper - lower < 1 << 31 for size, lower, upper in pairs):
                 break
         return given | {
-            "lower": corner[: rank - 2], "upper": corner[rank - 2 :], "channels": _inner(rng, given),
-            "pixels": _pick(rng, [1, 1024, rng.integers(1, 1025)]),
+            "lower": corner[: rank - 2], "upper": corner[rank - 2 :], "channels": channels,
+            "pixels": min(_pick(rng, [1, 1024, rng.integers(1, 1025)]), most),
         }  # fmt: skip
     box = [_inner(rng, given)]
     for _ in range(rank - 1):  # within 128 KiB
@@ -285,7 +287,7 @@ def im2col_case(
         offsets = [int(x) for x in rng.integers(0, 4, rank - 2)]
         if store:
             start, offsets = [max(0, x) for x in start], [0] * (rank - 2)
-            if any(x > high for x, high in zip(start[1:-1], last, strict=True)):
+            if not all(low <= x <= high for x, low, high in zip(start[1:-1], lower, last, strict=True)):
                 continue
         room = region - pixels * pitch
         if room >= 0:

@@ -42,7 +42,7 @@ def im2col(map_: TensorMap, start: Sequence[int], offsets: Sequence[int]) -> Ele
                 break
             pixel[axis] = box.lower[axis]
         else:
-            n += 1
+            n += map_.element_strides[0]
 
 
 def elements(map_: TensorMap, start: Sequence[int], offsets: Sequence[int]) -> Elements:
@@ -78,7 +78,8 @@ def write(map_: TensorMap, memory: bytearray, start: Sequence[int], at: int, sha
     """Store a box."""
     size = map_.itemsize
     for coordinates, offset in elements(map_, start, (0,) * (map_.rank - 2)):
-        if all(0 <= x < n for x, n in zip(coordinates, map_.shape, strict=True)):
+        first = coordinates[-1] - coordinates[-1] % (16 // size)  # of its chunk of 16 bytes
+        if all(0 <= x < n for x, n in zip((*coordinates[:-1], first), map_.shape, strict=True)):
             place = sum(x * s for x, s in zip(coordinates, (*map_.strides, size), strict=True))
             for i in range(size):
                 memory[place + i] = shared[swizzled(at + offset + i, map_.swizzle)]

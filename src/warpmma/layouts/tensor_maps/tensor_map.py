@@ -4,8 +4,8 @@
    and coordinates. PTX and the driver begin with the innermost; `encode_tiled` and `encode_im2col` take the arguments
    of the driver's functions in the driver's order.
 2. A legal record is what the driver's encode accepts, and its bytes are the driver's.
-3. The address is a multiple of 16 below 2^57; strides are multiples of 16 bytes below 2^40, one for each dimension but the
-   innermost, and may be 0 or smaller than a row. With an interleave of 32 bytes all of them are multiples of 32.
+3. The address is a multiple of 16 below 2^57. Strides are multiples of 16 bytes below 2^40, one for each dimension but
+   the innermost, and may be 0 or smaller than a row. With an interleave of 32 bytes all of them are multiples of 32.
 4. A dimension has 1 to 2^32 elements, a box 1 to 256 along each, a step between elements is 1 to 8.
 5. The innermost row of a box is a multiple of 16 bytes, and without interleave not wider than the swizzle. A box has at
    most 228 KiB, with b / e elements along each dimension, rounded down.
@@ -202,7 +202,8 @@ class TensorMap(Record):
             )
         if self._stored_bytes > _MOST_BYTES:
             raise OperandError(
-                f"box has {self._stored_bytes:,} bytes; expected at most {_MOST_BYTES:,}, the shared memory of an SM"
+                f"box has {self._stored_bytes:,} bytes; expected at most {_MOST_BYTES:,}, the shared memory of an SM; "
+                f"the nearest has {_MOST_BYTES / self._stored_bytes:.0%} of its rows"
             )
         if isinstance(self.box, Im2colBox):
             self._check_corners(self.box)
@@ -441,8 +442,8 @@ class TensorMap(Record):
         target, span = boxes.landing(index, self.itemsize, self.swizzle, at)
         return BoxCopy(
             index=index, inside=boxes.inside_of(index, self.shape, self.itemsize, store=store),
-            source=boxes.source_of(index, strides), target=target, at=at, span=span, itemsize=self.itemsize, swizzle=self.swizzle, nan=self.fill == "nan",
-            rounds=self.type.startswith("tf32"),
+            source=boxes.source_of(index, strides), target=target, at=at, span=span, itemsize=self.itemsize,
+            swizzle=self.swizzle, nan=self.fill == "nan", rounds=self.type.startswith("tf32"),
         )  # fmt: skip
 
     def read(
