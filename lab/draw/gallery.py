@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from warpmma import isa, lookup, scaling, sparsity
+from warpmma import isa, layouts, lookup, scaling, sparsity
 
 __all__ = ["FOLDER", "PICTURES", "outdated"]
 
@@ -55,6 +55,14 @@ def _scale_words() -> str:
     return lookup.read_words(_FP4, "scale_a", words, byte_id=2, thread_id=1).svg()
 
 
+def _load() -> str:
+    """Draw a load that is partly outside of the tensor, with a swizzle."""
+    made = layouts.TensorMap(
+        0x7F0000000400, (8, 64), type="f16", shape=(100, 120), strides=(256,), swizzle=128, fill="nan"
+    )
+    return made.svg((-3, 80), 0x400)
+
+
 PICTURES: Mapping[str, Callable[[], str]] = {
     "m16n8k16_a": partial(_fragment, _F16, "A"), "m16n8k16_b": partial(_fragment, _F16, "B"),
     "m16n8k16_d": partial(_fragment, _F16, "D"), "m16n8k16_a_by_lane": partial(_fragment, _F16, "A", "lane"),
@@ -67,7 +75,7 @@ PICTURES: Mapping[str, Callable[[], str]] = {
     "scales_a_words": _scale_words, "wgmma_d": partial(_fragment, _WARPGROUP, "D"),
     "wgmma_a": partial(_fragment, _WARPGROUP, "A"),
     "ldmatrix_x4_trans_d": partial(_moved, _TRANSPOSED, "D"),
-    "ldmatrix_x4_address": partial(_moved, _TRANSPOSED, "address"),
+    "ldmatrix_x4_address": partial(_moved, _TRANSPOSED, "address"), "tensor_map_load": _load,
 }  # fmt: skip
 """Drawings by the name of the file."""
 

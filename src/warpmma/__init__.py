@@ -61,6 +61,7 @@ if TYPE_CHECKING:  # what `_ORIGINS` says
     from .formats import FORMATS
     from .isa import TARGET_NAMES as TARGETS
     from .isa import Instruction, find, instructions, parse
+    from .layouts import TensorMap
     from .lookup import what, where
     from .machine import Device, RegisterFile
     from .products import Choice, choose, matmul
@@ -84,6 +85,7 @@ __all__ = [
     "RegisterFile",
     "ScaleError",
     "TargetError",
+    "TensorMap",
     "UnknownNameError",
     "UnsupportedError",
     "WarpmmaError",
@@ -121,6 +123,7 @@ _ORIGINS = {
     ".execution": ("evidence", "execute", "load", "mma", "store"),
     ".formats": ("FORMATS",),
     ".isa": ("Instruction", "TARGET_NAMES as TARGETS", "find", "instructions", "parse"),
+    ".layouts": ("TensorMap",),
     ".lookup": ("what", "where"),
     ".machine": ("Device", "RegisterFile"),
     ".products": ("Choice", "choose", "matmul"),

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 import pytest
 
+import warpmma as wm
 from warpmma.cli import main
 
 ROOT = Path(__file__).parents[2]
@@ -19,6 +20,7 @@ SUMS = f"{ROOT}/examples/row_sums.ptx"
 ASKED = {
     "`list`": f"list {MMA}", "`show`": f"show {MMA}", "`where`": f"where {MMA} A 3 5",
     "`what`": f"what {MMA} A --lane 3", "`layout`": f"layout {MMA} A", "`targets`": "targets", "`evidence`": "evidence",
+    "`tensormap`": "tensormap map.bin --load 0,64",
     "`evidence` of one": f"evidence {MMA}", "`execute`": f"execute {MMA} A.npy B.npy --target sm_90",
     "`error`": "error A.npy B.npy --target sm_90",
     "`run`": f"run {SUMS} --grid 1 --block 128 --arg a=f32[1,64]:ones --arg b=out:f32[1] --arg n=64",
@@ -43,6 +45,7 @@ def test_keys_are_those_of_the_page(
     monkeypatch.chdir(tmp_path)
     np.save("A.npy", np.full((16, 16), np.nan, np.float16))
     np.save("B.npy", np.ones((16, 8), np.float16))
+    Path("map.bin").write_bytes(bytes(wm.TensorMap(0x400, (16, 64), type="f16", shape=(100, 128))))
     assert main([*ASKED[command].split(), "--json"]) == 0
     document = json.loads(capsys.readouterr().out, parse_constant=no_number)
     said = set(re.findall(r"`(\w+)`", ROWS[command])) - LATER - {"where"}

@@ -13,6 +13,7 @@ from cli_cases import Capture
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+import warpmma as wm
 from warpmma.cli import main
 from warpmma.cli.command_line import COMMANDS, parser_of
 
@@ -29,7 +30,7 @@ OPTIONS = (
     "--byte-id", "--thread-id", "--lane", "--register", "--by", "--format", "--matrix", "--row", "--column", "--a",
     "--b", "--c", "--cast", "--split-k", "--promote-every", "--epilogue", "--rtol", "--atol", "--threads", "--metadata",
     "--indices", "--scale-a", "--scale-b", "--undefined", "--none", "-x", "--", "--target=sm_90", "--target=",
-    "--json=1", "--advise", "--worst", "--all", "-h",
+    "--json=1", "--advise", "--worst", "--all", "-h", "--load", "--at",
 )  # fmt: skip
 VALUES = ("element", "lane", "csv", "json", "svg", "markdown", "always", "never", "0.5", "2^-24", "nan", "1 2 3", "-2")
 QUIET = sorted(set(COMMANDS) - {"run", "explore", "verify", "ptx"})
@@ -44,6 +45,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, shape in (("A", (16, 16)), ("B", (16, 8)), ("C", (16, 8))):
         np.save(path / f"{name}.npy", np.ones(shape, np.float16 if name != "C" else np.float32))
     (path / "junk.npy").write_text("junk")
+    (path / "map.bin").write_bytes(bytes(wm.TensorMap(0x400, (16, 64), type="f16", shape=(100, 128), swizzle=128)))
     return path
 
 
@@ -74,7 +76,7 @@ def check(*words: str) -> None:
 def test_whatever_is_written(command: str, words: list[str], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     check(command, *words)
-    assert len(list(folder.iterdir())) == 4
+    assert len(list(folder.iterdir())) == 5
 
 
 RIGHT = {
@@ -83,6 +85,7 @@ RIGHT = {
     "evidence": ["m16n8k16", "f16"], "execute": ["m16n8k16", "f16", "A.npy", "B.npy", "--target", "sm_90"],
     "explain": ["m16n8k16", "f16", "--target", "sm_90", "--a", "1", "--b", "2"],
     "error": ["m16n8k16", "f16", "A.npy", "B.npy", "--target", "sm_90"], "completion": ["bash"],
+    "tensormap": ["map.bin", "--load", "0,64"],
 }  # fmt: skip
 
 

@@ -32,6 +32,7 @@ from . import (
     table_pictures,
     table_ptx,
     table_rows,
+    table_tensor_maps,
     table_threads,
 )
 from .calls import Entry
@@ -43,13 +44,14 @@ _WRITTEN = (
     *table_numbers.ENTRIES, *table_instructions.ENTRIES, *table_execution.ENTRIES, *table_kernel.ENTRIES,
     *table_threads.ENTRIES, *table_rows.ENTRIES, *table_files.ENTRIES, *table_devices.ENTRIES,
     *table_ptx.ENTRIES, *table_cuda.ENTRIES, *table_fragments.ENTRIES,
-    *table_lookup.ENTRIES, *table_pictures.ENTRIES, *table_errors.ENTRIES,
+    *table_lookup.ENTRIES, *table_pictures.ENTRIES, *table_errors.ENTRIES, *table_tensor_maps.ENTRIES,
 )  # fmt: skip
 
 INNER: dict[str, str] = {
     **table_cuda.INNER,
     **table_errors.INNER,
     **table_fragments.INNER,
+    **table_tensor_maps.INNER,
     **dict.fromkeys((f"warpmma.ptx:{x}" for x in ("entries_meant", "source_name")), "for names of entries"),
     **dict.fromkeys(
         (f"warpmma.torch:{x}" for x in (

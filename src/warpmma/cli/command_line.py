@@ -52,6 +52,7 @@ COMMANDS: Mapping[str, Command] = MappingProxyType({
         (_LOOK, "layout", "view_commands", "a whole operand: every element with its lane and register"),
         (_LOOK, "targets", "targets_command", "GPUs, their targets, and what each target has"),
         (_LOOK, "evidence", "evidence_command", "how the arithmetic of each target is known"),
+        (_LOOK, "tensormap", "tensormap_command", "the 128 bytes of a tensor map, and what a load brings"),
         (_LOOK, "explore", "view_commands", "write all of it as one HTML page to look around in"),
         (_COMPUTE, "execute", "execute_command", "one instruction on matrices in .npy files, bit for bit"),
         (_COMPUTE, "explain", "explain_command", "one element of a product, step by step: what was rounded or cut"),

@@ -30,6 +30,7 @@ VIEWS: Mapping[tuple[str, str], str] = MappingProxyType({
     ("Launch", "html"): "reports.launches.launch_html",
     ("Device", "html"): "reports.launches.device_html",
     ("ModuleNeeds", "html"): "drawing.cards.text_html",
+    **{("TensorMap", kind): f"records.tensor_map_views.{kind}" for kind in ("text", "json", "svg", "html")},
     ("Explanation", "svg"): "sums.scene_svg.svg",
     ("MatrixInstruction", "text"): "records.instruction_page.text",
     ("MatrixInstruction", "json"): "records.instruction_page.json",

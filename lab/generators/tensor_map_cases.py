@@ -1,0 +1,295 @@
+"""Random tensor maps and copies, legal ones and near misses, from a NumPy generator.
+
+Arguments are a dictionary in the driver's words and order, the innermost dimension first: type (a number of
+`CUtensorMapDataType`), dims, strides, address, interleave, swizzle, l2, fill, steps, and box, or lower, upper, channels
+and pixels. `map_of` makes them a `TensorMap`.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warpmma.layouts import TensorMap
+
+__all__ = [
+    "ITEM_BYTES", "TENSOR_BYTES", "copy_case", "im2col_case", "legal_arguments", "map_of", "near_miss", "tensor_bytes",
+]  # fmt: skip
+
+Arguments = dict[str, Any]
+Rng = np.random.Generator
+
+ITEM_BYTES = (1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4)
+"""Of each type, in the driver's numbering."""
+TENSOR_BYTES = 1 << 20
+_FLOATS = range(6, 13)
+_WIDTHS = (0, 32, 64, 128)
+_CORNER_BITS = {3: 16, 4: 8, 5: 5}
+
+
+def _pick(rng: Rng, values: Sequence[Any]) -> int:
+    return int(values[int(rng.integers(len(values)))])
+
+
+def map_of(given: Arguments) -> TensorMap:
+    """Make a `TensorMap` of arguments."""
+    head = (given["type"], len(given["dims"]), given["address"], given["dims"], given["strides"])
+    tail = (given["steps"], given["interleave"], given["swizzle"], given["l2"], given["fill"])
+    if "box" in given:
+        return TensorMap.encode_tiled(*head, given["box"], *tail)
+    return TensorMap.encode_im2col(
+        *head, given["lower"], given["upper"], given["channels"], given["pixels"], *tail
+    )  # fmt: skip
+
+
+def tensor_bytes(seed: int, size: int = TENSOR_BYTES) -> npt.NDArray[np.uint8]:
+    """Make random bytes, of whose words of 32 bits a sixteenth each have the exponents of subnormals and of NaNs."""
+    words = np.random.Philox(key=seed).random_raw(size // 8).view(np.uint32)
+    kinds = np.random.Philox(key=seed + (1 << 32)).random_raw(size // 8).view(np.uint32) & np.uint32(15)
+    exponent = np.uint32(0x7F800000)
+    words = np.where(kinds == 0, words & ~exponent, np.where(kinds == 1, words | exponent, words))
+    return words.view(np.uint8)
+
+
+def _modes(rng: Rng, *, interleave: bool) -> Arguments:
+    kind = int(rng.integers(13))
+    return {
+        "type": kind, "interleave": int(rng.integers(1, 3)) if interleave else 0, "swizzle": int(rng.integers(4)),
+        "l2": int(rng.integers(4)), "fill": int(kind in _FLOATS and rng.random() < 0.4),
+    }  # fmt: skip
+
+
+def _inner(rng: Rng, given: Arguments) -> int:
+    """Elements of a row: a multiple of 16 bytes within the swizzle."""
+    size, width = ITEM_BYTES[given["type"]], _WIDTHS[given["swizzle"]]
+    most = min(width if width and not given["interleave"] else 256 * size, 256 * size)
+    row = 16 * int(rng.integers(1, most // 16 + 1))
+    return (most if rng.random() < 0.3 else row) // size
+
+
+def _strides(rng: Rng, given: Arguments, dims: list[int], *, any_: bool = False) -> list[int]:
+    unit = 32 if given["interleave"] == 2 else 16
+    found, length = [], dims[0] * ITEM_BYTES[given["type"]]
+    for size in dims[1:]:
+        stride = -(-length // unit) * unit + unit * int(rng.integers(4)) * int(rng.integers(2))
+        if any_ and rng.random() < 0.15:
+            stride = unit * _pick(rng, [0, 1, 3, (1 << 40) // unit - 1, int(rng.integers(1 << 34))])
+        stride = min(stride, (1 << 40) - unit)
+        found.append(stride)
+        length = stride * size
+    return found
+
+
+def legal_arguments(rng: Rng, base: int) -> Arguments:
+    """Choose arguments that the driver takes, of either mode, with extreme sizes among them."""
+    im2col = bool(rng.random() < 0.45)
+    given = _modes(rng, interleave=bool(rng.random() < 0.35))
+    least = 3 if im2col or given["interleave"] else 1
+    rank = int(rng.integers(least, 6))
+    dims = [_pick(rng, [rng.integers(1, 300), rng.integers(1, 1 << 20), 1, 1 << 32]) for _ in range(rank)]
+    unit = 32 if given["interleave"] == 2 else 16
+    given |= {
+        "dims": dims, "strides": _strides(rng, given, dims, any_=True),
+        "address": base + unit * int(rng.integers(64)), "steps": [int(x) for x in rng.integers(1, 9, rank)],
+    }  # fmt: skip
+    if rng.random() < 0.5:
+        given["steps"] = [1] * rank
+    if im2col:
+        half = 1 << _CORNER_BITS[rank] - 1
+        sizes = [(d + half * 4) % (1 << 32) - half * 4 for d in (dims[:-2] if given["interleave"] else dims[1:-1])]
+        channels = _inner(rng, given)
+        most = (228 << 10) // (channels * ITEM_BYTES[given["type"]])
+        while True:
+            corner = [_pick(rng, [rng.integers(-half, half), -half, half - 1, 0]) for _ in range(2 * (rank - 2))]
+            pairs = zip(sizes, corner[: rank - 2], corner[rank - 2 :], strict=True)
+            if all(0 < size + upper - lower < 1 << 31 for size, lower, upper in pairs):
+                break
+        return given | {
+            "lower": corner[: rank - 2], "upper": corner[rank - 2 :], "channels": channels,
+            "pixels": min(_pick(rng, [1, 1024, rng.integers(1, 1025)]), most),
+        }  # fmt: skip
+    box = [_inner(rng, given)]
+    for _ in range(rank - 1):  # within 128 KiB
+        most = max(1, min(256, (128 << 10) // (int(np.prod(box)) * ITEM_BYTES[given["type"]])))
+        box.append(int(rng.integers(1, most + 1)))
+    return given | {"box": box}
+
+
+# Near misses
+
+
+def _at(name: str, *values: int) -> Callable[[Arguments, Rng], None]:
+    def change(given: Arguments, rng: Rng) -> None:
+        if given.get(name):
+            given[name][int(rng.integers(len(given[name])))] = _pick(rng, values)
+
+    return change
+
+
+def _to(name: str, *values: int) -> Callable[[Arguments, Rng], None]:
+    def change(given: Arguments, rng: Rng) -> None:
+        if name in given:
+            given[name] = _pick(rng, values)
+
+    return change
+
+
+def _shifted(name: str, *by: int) -> Callable[[Arguments, Rng], None]:
+    def change(given: Arguments, rng: Rng) -> None:
+        if isinstance(given[name], list):
+            if given[name]:
+                at = int(rng.integers(len(given[name])))
+                given[name][at] = max(0, given[name][at] + _pick(rng, by))
+        else:
+            given[name] += _pick(rng, by)
+
+    return change
+
+
+def _rank(given: Arguments, rng: Rng) -> None:
+    """Drop the outermost dimension."""
+    for name in ("dims", "strides", "steps", "box", "lower", "upper"):
+        if given.get(name):
+            given[name].pop()
+
+
+def _row(given: Arguments, rng: Rng) -> None:
+    """Give a box a row of any width."""
+    width = _pick(rng, [rng.integers(1, 257), 1, 2, 4, 8, 16, 32, 64, 128, 256, 257])
+    if "box" not in given:
+        given["channels"] = width
+    elif given["box"]:
+        given["box"][0] = width
+
+
+def _large(given: Arguments, rng: Rng) -> None:
+    if "box" in given:
+        given["box"][1:] = [_pick(rng, [256, 128, 64, 17]) for _ in given["box"][1:]]
+        given["steps"] = [int(x) for x in rng.integers(1, 3, len(given["box"]))]
+
+
+_CHANGES: dict[str, Callable[[Arguments, Rng], None]] = {
+    "address": _shifted("address", 1, 4, 8, 16, 24, 32, 48), "anywhere": _to("address", 0, 16, 1 << 40, 1 << 60),
+    "dim": _at("dims", 0, 1, 2, (1 << 32) - 1, 1 << 32, (1 << 32) + 1, 1 << 33, 1 << 40),
+    "stride": _at("strides", 0, 8, 16, 24, 32, 48, (1 << 40) - 32, (1 << 40) - 16, 1 << 40, 1 << 41, 1 << 44),
+    "strides": _shifted("strides", 1, 8, 16, -16, 24, 32), "box": _at("box", 0, 1, 2, 3, 255, 256, 257, 512, 1 << 20),
+    "step": _at("steps", 0, 1, 2, 7, 8, 9, 16, 256), "interleave": _to("interleave", 0, 1, 2, 3),
+    "swizzle": _to("swizzle", 0, 1, 2, 3, 4, 5, 6, 7), "l2": _to("l2", 0, 3, 4), "fill": _to("fill", 0, 1, 2),
+    "type": _to("type", 0, 4, 6, 12, 13, 14, 15, 16), "rank": _rank, "row": _row, "large": _large,
+    "lower": _at("lower", -17, -16, 15, 16, -129, -128, 127, 128, -32769, -32768, 32767, 32768),
+    "upper": _at("upper", -17, -16, 15, 16, -129, -128, 127, 128, -32769, -32768, 32767, 32768),
+    "channels": _to("channels", 0, 1, 3, 8, 255, 256, 257, 1024), "pixels": _to("pixels", 0, 1, 1023, 1024, 1025, 4096),
+}  # fmt: skip
+
+
+def near_miss(rng: Rng, base: int) -> Arguments:
+    """Change one or two of legal arguments to values at the edges of what is legal; "changed" names them."""
+    given = copy.deepcopy(legal_arguments(rng, base))
+    chosen = [str(x) for x in rng.choice(list(_CHANGES), int(rng.integers(1, 3)), replace=False)]
+    for name in chosen:
+        _CHANGES[name](given, rng)
+    return given | {"changed": sorted(chosen)}
+
+
+# Copies: tensors that lie in `TENSOR_BYTES`
+
+
+def _start(rng: Rng, given: Arguments, count: int) -> int:
+    """Choose an innermost coordinate, around a row and on 16 bytes."""
+    unit = 16 // ITEM_BYTES[given["type"]]
+    if rng.random() < 0.3:
+        return 0
+    return unit * int(rng.integers(-count // (3 * unit) - 1, given["dims"][0] // unit + 1))
+
+
+def _placed(rng: Rng, given: Arguments, dims: list[int], *, overlap: bool) -> Arguments | None:
+    """Add strides and an offset, unless the tensor is too large."""
+    given |= {"dims": dims, "strides": _strides(rng, given, dims)}
+    if overlap and given["strides"] and rng.random() < 0.1:
+        given["strides"][int(rng.integers(len(given["strides"])))] = 32 * int(rng.integers(3))
+    size = ITEM_BYTES[given["type"]] * dims[0] + sum(
+        s * (d - 1) for s, d in zip(given["strides"], dims[1:], strict=True)
+    )
+    room = TENSOR_BYTES - size - 64
+    if room < 0:
+        return None
+    return given | {"address": 32 * int(rng.integers(min(room // 32, 64) + 1))}
+
+
+def copy_case(
+    rng: Rng, region: int, *, store: bool = False, interleave: bool = False, base: int = 0
+) -> Arguments:  # fmt: skip
+    """Choose a tiled map and a copy of it: "start", innermost first, and "at" in a region of shared memory."""
+    while True:
+        given = _modes(rng, interleave=interleave)
+        rank = int(rng.integers(3 if interleave else 1, 6))
+        box = [min(_inner(rng, given), (64 if interleave else 4096) // ITEM_BYTES[given["type"]])]
+        box[0] = min(box[0], 256)
+        pitch = max(box[0] * ITEM_BYTES[given["type"]], _WIDTHS[given["swizzle"]], 32 if interleave else 0)
+        left = _pick(rng, [512, 2048, 8192, 16384]) // pitch
+        steps = [_pick(rng, [1, rng.integers(1, 9)]) for _ in range(rank)]
+        for step in steps[1:]:
+            count = int(rng.integers(1, max(1, min(left, 12)) + 1))
+            left //= count
+            box.append(min(256, max(1, step * count - int(rng.integers(step)))))
+        dims = [max(1, box[0] + int(rng.integers(-(box[0] // 2), 2 * box[0] + 20)))]
+        dims += [int(rng.integers(b // 2 + 1, 2 * b + 4)) for b in box[1:]]
+        made = _placed(rng, {**given, "box": box, "steps": steps}, dims, overlap=not store)
+        if made is None:
+            continue
+        start = [_start(rng, made, box[0])] + [
+            int(rng.integers(-(b // 3) - 1, d + 1)) for b, d in zip(box[1:], dims[1:], strict=True)
+        ]
+        if store or rng.random() < 0.3:
+            start = [max(0, x) for x in start]
+        if not store and rank > 1 and rng.random() < 0.05:
+            start[int(rng.integers(1, rank))] = _pick(rng, [-(1 << 31), (1 << 31) - 1])
+        counts = [box[0], *(-(-b // e) for b, e in zip(box[1:], steps[1:], strict=True))]
+        room = region - pitch * int(np.prod(counts[1:]))
+        if room >= 0:
+            made["address"] += base
+            return made | {"start": start, "at": 128 * int(rng.integers(room // 128 + 1)), "offsets": []}
+
+
+def im2col_case(
+    rng: Rng, region: int, *, rank: int, store: bool = False, interleave: bool = False, base: int = 0
+) -> Arguments:  # fmt: skip
+    """Choose an im2col map and a copy of it."""
+    while True:
+        given = _modes(rng, interleave=interleave)
+        size = ITEM_BYTES[given["type"]]
+        channels = min(_inner(rng, given), (64 if interleave else 4096) // size, 256)
+        pitch = max(channels * size, _WIDTHS[given["swizzle"]])
+        pixels = int(rng.integers(1, min(_pick(rng, [16, 64, 1024]), 16384 // pitch) + 1))
+        spatial = [int(x) for x in rng.integers(1, 13, rank - 2)]
+        lower = [int(x) for x in rng.integers(-3, 3, rank - 2)]
+        upper = [int(x) for x in rng.integers(-3, 4, rank - 2)]
+        last = [d - 1 + u for d, u in zip(spatial, upper, strict=True)]
+        if any(low > high for low, high in zip(lower, last, strict=True)):
+            continue
+        dims = [
+            max(1, channels + int(rng.integers(-(channels // 3), 2 * channels + 9))),
+            *spatial,
+            _pick(rng, [1, 3, rng.integers(4, 64)]),
+        ]
+        steps = [1, *(int(x) for x in rng.integers(1, 5, rank - 1))]
+        box = {"lower": lower, "upper": upper, "channels": channels, "pixels": pixels}
+        made = _placed(rng, {**given, **box, "steps": steps}, dims, overlap=False)
+        if made is None:
+            continue
+        start = [_start(rng, made, channels)]
+        start += [int(rng.integers(low, high + 1)) for low, high in zip(lower, last, strict=True)]
+        start.append(_pick(rng, [0, rng.integers(-1, dims[-1] + 1)]))
+        offsets = [int(x) for x in rng.integers(0, 4, rank - 2)]
+        if store:
+            start, offsets = [max(0, x) for x in start], [0] * (rank - 2)
+            if not all(low <= x <= high for x, low, high in zip(start[1:-1], lower, last, strict=True)):
+                continue
+        room = region - pixels * pitch
+        if room >= 0:
+            made["address"] += base
+            return made | {"start": start, "at": 128 * int(rng.integers(room // 128 + 1)), "offsets": offsets}
