@@ -1,0 +1,221 @@
+"""Matrix descriptors of `wgmma`: 64 bits that say where a matrix lies in shared memory.
+
+1. Bits 0-13 are the start address >> 4, bits 16-29 the leading and 32-45 the stride dimension byte offset >> 4, bits
+   49-51 the base offset, bits 62-63 the swizzle: 0 is none, 1 is 128, 2 is 64 and 3 is 32 bytes. The hardware ignores
+   the other bits.
+2. W is the width of the swizzle in chunks of 16 bytes, 1 without a swizzle, and T the elements in a chunk. A row is m
+   of A or n of B, a column is k; of a sparse A columns are stored elements.
+3. K-major: chunk = column div T, and the element is at the offset
+   (row mod 8) 16W + (row div 8) stride + (chunk mod W) 16 + (chunk div W) leading + its bits in the chunk.
+4. MN-major, of 16-bit elements alone: chunk = row div 8. With a swizzle, the offset is
+   (row mod 8) 2 + (chunk mod W) 16 + (chunk div W) leading + (column mod 8) 16W + (column div 8) stride.
+5. MN-major without a swizzle, leading and stride trade places.
+6. The linear address is start + offset; the sum is not reduced modulo 2**18.
+7. The byte's address is the linear one with bits 4 to 6 changed: XOR ((linear >> 7) - base offset) AND (W - 1). So the
+   swizzle depends on the absolute shared address, not on the offset.
+
+Source: PTX ISA 9.1, 9.7.15.5.1.2; the law and the ignored bits are measured on an H200, byte by byte: K-major and
+MN-major, all swizzles, 14 starts with 7 pairs of offsets, base offsets 1 to 7, elements of 1, 8, 16 and 32 bits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self, get_args
+
+from .._arguments import check_choice, is_integer
+from .._lazy_numpy import Array, np
+from .._records import Shown
+from ..errors import OperandError, shown
+
+Major = Literal["K", "MN"]
+MAJORS: tuple[Major, ...] = get_args(Major)
+SWIZZLES = (0, 32, 64, 128)
+"""Widths of swizzles in bytes."""
+WINDOW = 1 << 18
+"""Bytes that the addresses of a descriptor reach."""
+CHUNK = 16
+"""Bytes that a swizzle moves together."""
+
+_CODES = (0, 128, 64, 32)
+_BITS = (1, 8, 16, 32)
+_MOST = 4096  # rows and columns: far more than an instruction reads
+_EIGHT = range(8)
+
+
+def swizzled(address: Any, swizzle: int, base_offset: int = 0) -> Any:
+    """Rule 7, of integers and of arrays. It is its own inverse: bits from 7 up stay.
+
+    Examples
+    --------
+    >>> hex(swizzled(0x894, 128)), hex(swizzled(0x884, 128)), hex(swizzled(0x914, 128, 1))
+    ('0x884', '0x894', '0x904')
+    """
+    return address ^ ((((address >> 7) - base_offset) & (max(1, swizzle >> 4) - 1)) << 4)
+
+
+def check_multiple(name: str, value: object, step: int, end: int, first: int = 0) -> int:
+    """Return a multiple of `step` from `first` on and below `end`; else raise `OperandError` with the nearest one."""
+    last, near = (end - 1) // step * step, ""
+    if is_integer(value):
+        number = min(max((int(value) + step // 2) // step * step, first), last)
+        if number == value:
+            return number
+        near = f"; nearest {number}"
+    expected = f"a multiple of {step}" if step > 1 else "an integer"
+    raise OperandError(f"{name} is {shown(value)}; expected {expected} from {first} to {last}{near}")
+
+
+def check_member(name: str, value: object, legal: tuple[int, ...] | range) -> int:
+    """Return an integer that is one of some ascending ones; else raise `OperandError` with the nearest of them."""
+    near = ""
+    if is_integer(value):
+        number = min(legal, key=lambda x: abs(x - int(value)))
+        if number == value:
+            return number
+        near = f"; nearest {number}"
+    raise OperandError(f"{name} is {shown(value)}; expected one of {', '.join(map(str, legal))}{near}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class MatrixDescriptor(Shown):
+    """The 64 bits with which a `wgmma` reads a matrix from shared memory.
+
+    Attributes
+    ----------
+    start : int
+        Shared address of the first element, in bytes: a multiple of 16 below 2**18.
+    leading, stride : int
+        PTX's leading and stride dimension byte offsets, LBO and SBO, in bytes: multiples of 16 below 2**18.
+    swizzle : {0, 32, 64, 128}
+        Width of the swizzle in bytes; 0 is none.
+    base_offset : int
+        0 to 7: where the pattern of the swizzle begins, in lines of 128 bytes.
+
+    Raises
+    ------
+    OperandError
+        A value that cannot be encoded; the message has the nearest one that can.
+
+    Examples
+    --------
+    >>> b = MatrixDescriptor(start=0x400, stride=1024, swizzle=128)
+    >>> hex(b.word), MatrixDescriptor.from_word(b.word) == b
+    ('0x4000004000000040', True)
+    >>> hex(b.address(9, 10, bits=16, major="K"))
+    '0x884'
+    >>> hex(b.advanced(32).address(9, 10, bits=16, major="K"))
+    '0x8a4'
+    """
+
+    start: int
+    leading: int = 0
+    stride: int = 0
+    swizzle: int = 0
+    base_offset: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("start", "leading", "stride"):
+            object.__setattr__(self, name, check_multiple(name, getattr(self, name), CHUNK, WINDOW))
+        object.__setattr__(self, "swizzle", check_member("swizzle", self.swizzle, SWIZZLES))
+        object.__setattr__(self, "base_offset", check_member("base_offset", self.base_offset, _EIGHT))
+
+    @property
+    def word(self) -> int:
+        """The 64 bits (rule 1)."""
+        fields = ((self.start >> 4, 0), (self.leading >> 4, 16), (self.stride >> 4, 32), (self.base_offset, 49))
+        return sum(value << low for value, low in fields) | _CODES.index(self.swizzle) << 62
+
+    @classmethod
+    def from_word(cls, word: int) -> Self:
+        """Read 64 bits; those that the hardware ignores are dropped.
+
+        Raises
+        ------
+        OperandError
+            Not an integer of 64 bits.
+
+        Examples
+        --------
+        >>> MatrixDescriptor.from_word(0x4000_0040_0001_0042)
+        MatrixDescriptor(start=1056, leading=16, stride=1024, swizzle=128, base_offset=0)
+        """
+        if not is_integer(word) or not 0 <= word < 1 << 64:
+            raise OperandError(f"the descriptor is {shown(word)}; expected 64 bits, an integer from 0 to 2**64 - 1")
+        word = int(word)
+        start, leading, stride = ((word >> low & 0x3FFF) << 4 for low in (0, 16, 32))
+        return cls(start=start, leading=leading, stride=stride, swizzle=_CODES[word >> 62], base_offset=word >> 49 & 7)
+
+    def advanced(self, size: int) -> Self:
+        """Return the descriptor of what begins so many bytes further on; the "+2" of kernels is 32 bytes.
+
+        Raises
+        ------
+        OperandError
+            No multiple of 16; a start outside of what can be encoded.
+        """
+        moved = check_multiple("size", size, CHUNK, WINDOW, -WINDOW)
+        return replace(self, start=self.start + moved)
+
+    def address(self, row: int, column: int, *, bits: int, major: Major) -> int:
+        """Return the address of one element's lowest byte; arguments and errors are those of `addresses`."""
+        self._check(bits, major)
+        place = (check_multiple(name, x, 1, _MOST) for name, x in (("row", row), ("column", column)))
+        found: int = self._swizzled(self._linear(*place, int(bits), major))
+        return found
+
+    def addresses(self, rows: int, columns: int, *, bits: int, major: Major) -> Array:
+        """Return the address of each element's lowest byte; of a single bit, of the byte that has it as bit k mod 8.
+
+        Parameters
+        ----------
+        rows, columns : int
+            m of A or n of B, and k; of a sparse A the stored k. 1 to 4096.
+        bits : {1, 8, 16, 32}
+            Width of an element.
+        major : {"K", "MN"}
+            Which coordinate runs along the bytes of a chunk.
+
+        Returns
+        -------
+        ndarray of int64, shape (rows, columns)
+
+        Raises
+        ------
+        OperandError
+            Another width, or more rows or columns; MN-major elements of other than 16 bits, which no `wgmma` takes.
+
+        Examples
+        --------
+        >>> plain = MatrixDescriptor(start=0x400, leading=128, stride=256)
+        >>> [hex(x) for x in plain.addresses(16, 16, bits=16, major="K")[13, 7:9]]
+        ['0x55e', '0x5d0']
+        """
+        self._check(bits, major)
+        counts = (check_multiple(name, x, 1, _MOST + 1, 1) for name, x in (("rows", rows), ("columns", columns)))
+        row, column = (np.arange(count, dtype=np.int64) for count in counts)
+        return np.asarray(self._swizzled(self._linear(row[:, None], column, int(bits), major)))
+
+    @staticmethod
+    def _check(bits: int, major: Major) -> None:
+        check_member("bits", bits, _BITS)
+        check_choice("major", major, MAJORS)
+        if major == "MN" and bits != 16:
+            raise OperandError(
+                f"major is 'MN' with elements of {bits} bits, which wgmma reads K-major alone; expected 'K', or 16 bits"
+            )
+
+    def _linear(self, row: Any, column: Any, bits: int, major: Major) -> Any:
+        """Rules 3 to 6, of integers and of arrays."""
+        width = max(1, self.swizzle // CHUNK)
+        if major == "K":
+            chunk, inside = column * bits // 128, column * bits // 8 % CHUNK
+            offset = row % 8 * 16 * width + row // 8 * self.stride + chunk // width * self.leading
+        else:
+            chunk, inside = row // 8, row % 8 * 2
+            across, along = (self.leading, self.stride) if self.swizzle else (self.stride, self.leading)
+            offset = column % 8 * 16 * width + column // 8 * along + chunk // width * across
+        return self.start + offset + chunk % width * CHUNK + inside
+
+    def _swizzled(self, linear: Any) -> Any:
+        return swizzled(linear, self.swizzle, self.base_offset)
