@@ -61,6 +61,7 @@ if TYPE_CHECKING:  # what `_ORIGINS` says
     from .formats import FORMATS
     from .isa import TARGET_NAMES as TARGETS
     from .isa import Instruction, find, instructions, parse
+    from .layouts import MatrixDescriptor, SharedTile
     from .lookup import what, where
     from .machine import Device, RegisterFile
     from .products import Choice, choose, matmul
@@ -76,6 +77,7 @@ __all__ = [
     "Instruction",
     "KernelError",
     "LimitError",
+    "MatrixDescriptor",
     "MetadataError",
     "MnemonicError",
     "OperandError",
@@ -83,6 +85,7 @@ __all__ = [
     "RegisterError",
     "RegisterFile",
     "ScaleError",
+    "SharedTile",
     "TargetError",
     "UnknownNameError",
     "UnsupportedError",
@@ -121,6 +124,7 @@ _ORIGINS = {
     ".execution": ("evidence", "execute", "load", "mma", "store"),
     ".formats": ("FORMATS",),
     ".isa": ("Instruction", "TARGET_NAMES as TARGETS", "find", "instructions", "parse"),
+    ".layouts": ("MatrixDescriptor", "SharedTile"),
     ".lookup": ("what", "where"),
     ".machine": ("Device", "RegisterFile"),
     ".products": ("Choice", "choose", "matmul"),

@@ -37,7 +37,9 @@ def test_measured_addresses(measured: tuple[Any, ...]) -> None:
     bits, major, swizzle, start, leading, stride, base_offset, row, column, linear, address = measured
     of = MatrixDescriptor(start=start, leading=leading, stride=stride, swizzle=swizzle, base_offset=base_offset)
     assert of.addresses(128, 64, bits=bits, major=major)[row, column] == address
-    assert of.address(row, column, bits=bits, major=major) == address
+    cell = of.locate(row, column, bits=bits, major=major)
+    assert (cell.row, cell.column, cell.linear, cell.address) == (row, column, linear, address)
+    assert (cell.bank, cell.low, cell.high) == (address // 4 % 32, address % 4 * 8, address % 4 * 8 + bits - 1)
     assert swizzled(linear, swizzle, base_offset) == address and swizzled(address, swizzle, base_offset) == linear
 
 
@@ -46,6 +48,8 @@ def test_single_bits_share_bytes() -> None:
     found = of.addresses(64, 256, bits=1, major="K")
     assert found[0, :9].tolist() == [0x400] * 8 + [0x401]
     assert (found[0, 127], found[0, 128], found[9, 255]) == (0x40F, 0x800, 0x89F)
+    cell = of.locate(9, 254, bits=1, major="K")
+    assert (cell.address, cell.bank, cell.low, cell.high) == (0x89F, 7, 30, 30)
 
 
 def test_leading_counts_where_k_passes_the_row_of_the_swizzle() -> None:
@@ -103,7 +107,7 @@ def test_addresses_are_those_of_the_canonical_layouts(bits: int, major: Major, s
         assert found.dtype == np.int64
         np.testing.assert_array_equal(found, expected)
         for row, column in ((0, 0), (rows - 1, columns - 1), (77, columns // 3)):
-            assert of.address(row, column, bits=bits, major=major) == found[row, column]
+            assert of.locate(row, column, bits=bits, major=major).address == found[row, column]
 
 
 def test_words() -> None:
@@ -159,7 +163,7 @@ def test_advancing_adds_to_the_start() -> None:
          "major is 'MN' with elements of 8 bits, which wgmma reads K-major alone; expected 'K', or 16 bits"),
         (lambda: MatrixDescriptor(start=0).addresses(0, 16, bits=16, major="K"),
          "rows is 0; expected an integer from 1 to 4096; nearest 1"),
-        (lambda: MatrixDescriptor(start=0).address(0, 4096, bits=16, major="K"),
+        (lambda: MatrixDescriptor(start=0).locate(0, 4096, bits=16, major="K"),
          "column is 4096; expected an integer from 0 to 4095; nearest 4095"),
     ],
 )  # fmt: skip

@@ -20,9 +20,11 @@ The exceptions are `mma.m8n8k4` with f16 operands, where l2 l3 name one of four 
 from .bit_layout import ORDERS, Cell, Layout
 from .fragment_tables import TABLE_FORMATS, FragmentTable, TableGrid
 from .laws import OPERANDS, Operand, accumulator, multiplicand, quad_pair, warpgroup
-from .matrix_descriptors import MAJORS, SWIZZLES, Major, MatrixDescriptor, swizzled
+from .matrix_descriptors import MAJORS, SWIZZLES, Major, MatrixDescriptor, SharedCell, swizzled
+from .shared_tiles import SharedTile
 
 __all__ = [
     "MAJORS", "OPERANDS", "ORDERS", "SWIZZLES", "TABLE_FORMATS", "Cell", "FragmentTable", "Layout", "Major",
-    "MatrixDescriptor", "Operand", "TableGrid", "accumulator", "multiplicand", "quad_pair", "swizzled", "warpgroup",
+    "MatrixDescriptor", "Operand", "SharedCell", "SharedTile", "TableGrid", "accumulator", "multiplicand", "quad_pair",
+    "swizzled", "warpgroup",
 ]  # fmt: skip

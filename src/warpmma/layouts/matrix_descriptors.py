@@ -25,7 +25,7 @@ from typing import Any, Literal, Self, get_args
 
 from .._arguments import check_choice, is_integer
 from .._lazy_numpy import Array, np
-from .._records import Shown
+from .._records import Record, Shown
 from ..errors import OperandError, shown
 
 Major = Literal["K", "MN"]
@@ -40,7 +40,7 @@ CHUNK = 16
 _CODES = (0, 128, 64, 32)
 _BITS = (1, 8, 16, 32)
 _MOST = 4096  # rows and columns: far more than an instruction reads
-_EIGHT = range(8)
+_LINES = tuple(range(8))
 
 
 def swizzled(address: Any, swizzle: int, base_offset: int = 0) -> Any:
@@ -66,7 +66,7 @@ def check_multiple(name: str, value: object, step: int, end: int, first: int = 0
     raise OperandError(f"{name} is {shown(value)}; expected {expected} from {first} to {last}{near}")
 
 
-def check_member(name: str, value: object, legal: tuple[int, ...] | range) -> int:
+def check_member(name: str, value: object, legal: tuple[int, ...]) -> int:
     """Return an integer that is one of some ascending ones; else raise `OperandError` with the nearest of them."""
     near = ""
     if is_integer(value):
@@ -75,6 +75,44 @@ def check_member(name: str, value: object, legal: tuple[int, ...] | range) -> in
             return number
         near = f"; nearest {number}"
     raise OperandError(f"{name} is {shown(value)}; expected one of {', '.join(map(str, legal))}{near}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharedCell(Record):
+    """One element of a matrix in shared memory, and where it lies.
+
+    Attributes
+    ----------
+    operand : {"", "A", "B"}
+        Of an instruction; empty for an element of a plain tile.
+    row, column : int
+        Of the element: of a tile m or n, and k; of an operand as in the matrix, so of B its k, and n.
+    address : int
+        Shared address of its lowest byte; of an element narrower than a byte, of the byte that has it.
+    linear : int
+        The same address before the swizzle.
+    low, high : int
+        First and last bit that it takes of the 32-bit word of its bank.
+    """
+
+    operand: str = ""
+    row: int
+    column: int
+    address: int
+    linear: int
+    low: int
+    high: int
+
+    @property
+    def bank(self) -> int:
+        """The bank of shared memory that has the address, 0 to 31."""
+        return self.address // 4 % 32
+
+
+def shared_cell(row: int, column: int, linear: int, address: int, bit: int, bits: int) -> SharedCell:
+    """Make the cell of an element of so many bits that begins at a bit of its byte."""
+    low = address % 4 * 8 + bit
+    return SharedCell(row=row, column=column, address=address, linear=linear, low=low, high=low + bits - 1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,9 +140,9 @@ class MatrixDescriptor(Shown):
     >>> b = MatrixDescriptor(start=0x400, stride=1024, swizzle=128)
     >>> hex(b.word), MatrixDescriptor.from_word(b.word) == b
     ('0x4000004000000040', True)
-    >>> hex(b.address(9, 10, bits=16, major="K"))
+    >>> hex(b.locate(9, 10, bits=16, major="K").address)
     '0x884'
-    >>> hex(b.advanced(32).address(9, 10, bits=16, major="K"))
+    >>> hex(b.advanced(32).locate(9, 10, bits=16, major="K").address)
     '0x8a4'
     """
 
@@ -118,7 +156,7 @@ class MatrixDescriptor(Shown):
         for name in ("start", "leading", "stride"):
             object.__setattr__(self, name, check_multiple(name, getattr(self, name), CHUNK, WINDOW))
         object.__setattr__(self, "swizzle", check_member("swizzle", self.swizzle, SWIZZLES))
-        object.__setattr__(self, "base_offset", check_member("base_offset", self.base_offset, _EIGHT))
+        object.__setattr__(self, "base_offset", check_member("base_offset", self.base_offset, _LINES))
 
     @property
     def word(self) -> int:
@@ -157,12 +195,20 @@ class MatrixDescriptor(Shown):
         moved = check_multiple("size", size, CHUNK, WINDOW, -WINDOW)
         return replace(self, start=self.start + moved)
 
-    def address(self, row: int, column: int, *, bits: int, major: Major) -> int:
-        """Return the address of one element's lowest byte; arguments and errors are those of `addresses`."""
+    def locate(self, row: int, column: int, *, bits: int, major: Major) -> SharedCell:
+        """Find where one element lies; arguments and errors are those of `addresses`, rows and columns from 0.
+
+        Examples
+        --------
+        >>> found = MatrixDescriptor(start=0x400, stride=1024, swizzle=128).locate(9, 10, bits=16, major="K")
+        >>> hex(found.address), hex(found.linear), found.bank, found.low, found.high
+        ('0x884', '0x894', 1, 0, 15)
+        """
         self._check(bits, major)
-        place = (check_multiple(name, x, 1, _MOST) for name, x in (("row", row), ("column", column)))
-        found: int = self._swizzled(self._linear(*place, int(bits), major))
-        return found
+        row, column = check_multiple("row", row, 1, _MOST), check_multiple("column", column, 1, _MOST)
+        linear = self._linear(row, column, int(bits), major)
+        bit = column * int(bits) % 8  # 0 but of single bits, which are K-major
+        return shared_cell(row, column, linear, self._swizzled(linear), bit, int(bits))
 
     def addresses(self, rows: int, columns: int, *, bits: int, major: Major) -> Array:
         """Return the address of each element's lowest byte; of a single bit, of the byte that has it as bit k mod 8.
