@@ -3,16 +3,15 @@
 1. Bits 0-13 are the start address >> 4, bits 16-29 the leading and 32-45 the stride dimension byte offset >> 4, bits
    49-51 the base offset, bits 62-63 the swizzle: 0 is none, 1 is 128, 2 is 64 and 3 is 32 bytes. The hardware ignores
    the other bits.
-2. W is the width of the swizzle in chunks of 16 bytes, 1 without a swizzle, and T the elements in a chunk. A row is m
-   of A or n of B, a column is k; of a sparse A columns are stored elements.
-3. K-major: chunk = column div T, and the element is at the offset
-   (row mod 8) 16W + (row div 8) stride + (chunk mod W) 16 + (chunk div W) leading + its bits in the chunk.
-4. MN-major, of 16-bit elements alone: chunk = row div 8. With a swizzle, the offset is
-   (row mod 8) 2 + (chunk mod W) 16 + (chunk div W) leading + (column mod 8) 16W + (column div 8) stride.
-5. MN-major without a swizzle, leading and stride trade places.
-6. The linear address is start + offset; the sum is not reduced modulo 2**18.
-7. The byte's address is the linear one with bits 4 to 6 changed: XOR ((linear >> 7) - base offset) AND (W - 1). So the
-   swizzle depends on the absolute shared address, not on the offset.
+2. A row is m of A or n of B, a column is k; of a sparse A columns are stored elements. A line is what lies side by
+   side: K-major a row, MN-major, of 16-bit elements alone, a column. Byte b of a line has its elements in order; single
+   bits share it, the first the lowest.
+3. w is the width of the swizzle in bytes, 16 without one. Byte b of line j has the linear address
+   start + (j mod 8) w + (j div 8) group + (b div w) panel + b mod w.
+   The sum is not reduced modulo 2**18.
+4. The group is the stride and the panel the leading dimension; MN-major without a swizzle they trade places.
+5. The address is the linear one with bits 4 to 6 changed: XOR (((linear >> 7) - base offset) AND (w / 16 - 1)) << 4.
+   So the swizzle depends on the absolute shared address, not on the offset from the start.
 
 Source: PTX ISA 9.1, 9.7.15.5.1.2; the law and the ignored bits are measured on an H200, byte by byte: K-major and
 MN-major, all swizzles, 14 starts with 7 pairs of offsets, base offsets 1 to 7, elements of 1, 8, 16 and 32 bits.
@@ -44,7 +43,7 @@ _LINES = tuple(range(8))
 
 
 def swizzled(address: Any, swizzle: int, base_offset: int = 0) -> Any:
-    """Rule 7, of integers and of arrays. It is its own inverse: bits from 7 up stay.
+    """Rule 5, of integers and of arrays. It is its own inverse: bits from 7 up stay.
 
     Examples
     --------
@@ -52,6 +51,11 @@ def swizzled(address: Any, swizzle: int, base_offset: int = 0) -> Any:
     ('0x884', '0x894', '0x904')
     """
     return address ^ ((((address >> 7) - base_offset) & (max(1, swizzle >> 4) - 1)) << 4)
+
+
+def linear_address(start: int, width: int, group: int, panel: int, line: Any, octet: Any) -> Any:
+    """Rule 3, of integers and of arrays."""
+    return start + line % 8 * width + line // 8 * group + octet // width * panel + octet % width
 
 
 def check_multiple(name: str, value: object, step: int, end: int, first: int = 0) -> int:
@@ -251,17 +255,14 @@ class MatrixDescriptor(Shown):
                 f"major is 'MN' with elements of {bits} bits, which wgmma reads K-major alone; expected 'K', or 16 bits"
             )
 
+    def steps(self, major: Major) -> tuple[int, int]:
+        """Bytes from eight lines to the next, and from panel to panel (rule 4)."""
+        trade = major == "MN" and not self.swizzle
+        return (self.leading, self.stride) if trade else (self.stride, self.leading)
+
     def _linear(self, row: Any, column: Any, bits: int, major: Major) -> Any:
-        """Rules 3 to 6, of integers and of arrays."""
-        width = max(1, self.swizzle // CHUNK)
-        if major == "K":
-            chunk, inside = column * bits // 128, column * bits // 8 % CHUNK
-            offset = row % 8 * 16 * width + row // 8 * self.stride + chunk // width * self.leading
-        else:
-            chunk, inside = row // 8, row % 8 * 2
-            across, along = (self.leading, self.stride) if self.swizzle else (self.stride, self.leading)
-            offset = column % 8 * 16 * width + column // 8 * along + chunk // width * across
-        return self.start + offset + chunk % width * CHUNK + inside
+        line, along = (row, column) if major == "K" else (column, row)
+        return linear_address(self.start, max(CHUNK, self.swizzle), *self.steps(major), line, along * bits // 8)
 
     def _swizzled(self, linear: Any) -> Any:
         return swizzled(linear, self.swizzle, self.base_offset)

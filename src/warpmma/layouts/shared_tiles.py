@@ -5,11 +5,10 @@
 2. A panel has the lines one below the other, each with as many bytes as the swizzle is wide; without a swizzle, 16.
    Eight lines of it are a swizzle atom. Longer lines go on in the next panel; what a last panel has too much is a gap.
    A tensor copy whose box is as wide as the swizzle writes a panel.
-3. So byte b of line j has the linear address start + (b div w) lines w + j w + b mod w, w the width of a panel. The
-   swizzle acts on it as on that of a descriptor (`matrix_descriptors`, rule 7). The start is a multiple of w, and the
-   swizzle moves bytes only inside of lines.
-4. A descriptor's stride is 8w, from atom to atom, and its leading dimension lines w, from panel to panel; MN-major
-   without a swizzle they trade places. A tile of one panel leaves out what leads to the next.
+3. So byte b of line j has the address that a descriptor gives it (`matrix_descriptors`, rules 3 and 5) with a group of
+   8w and a panel of lines w bytes, w the width of a panel. The start is a multiple of w, and the swizzle moves bytes
+   only inside of lines.
+4. A descriptor of a tile of one panel leaves out what leads to the next.
 5. A descriptor counts chunks of a line from its own start. So it may begin inside of a panel only if what the
    instruction reads ends in the same one.
 6. The base offset is 0 where writers swizzle absolute addresses, as tensor copies do. Where they swizzle offsets from
@@ -38,6 +37,7 @@ from .matrix_descriptors import (
     SharedCell,
     check_member,
     check_multiple,
+    linear_address,
     shared_cell,
     swizzled,
 )
@@ -132,14 +132,18 @@ class SharedTile(Record):
         """Bytes that the tile takes, gaps included."""
         return self.panels * self.lines * self.width
 
+    @property
+    def steps(self) -> tuple[int, int]:
+        """Bytes from eight lines to the next, and from panel to panel."""
+        return 8 * self.width, self.lines * self.width
+
     def locate(self, row: int, column: int) -> SharedCell:
         """Find where an element lies; one that does not exist is an `OperandError`."""
         row = check_multiple("row", row, 1, self.rows)
         column = check_multiple("column", column, 1, self.columns)
         line, along = (row, column) if self.major == "K" else (column, row)
         octet, bit = divmod(along * self.bits, 8)
-        panel, inside = divmod(octet, self.width)
-        linear = self.start + (panel * self.lines + line) * self.width + inside
+        linear = linear_address(self.start, self.width, *self.steps, line, octet)
         return shared_cell(row, column, linear, swizzled(linear, self.swizzle, self.base_offset), bit, self.bits)
 
     def element(self, address: int, bit: int = 0) -> SharedCell | None:
@@ -179,8 +183,7 @@ class SharedTile(Record):
     def _places(self) -> Array:
         """Offset from the start of each byte of each line, `[lines, line_bytes]` (rule 3); read-only."""
         line, octet = np.arange(self.lines)[:, None], np.arange(self.line_bytes)
-        panel, inside = np.divmod(octet, self.width)
-        linear = self.start + (panel * self.lines + line) * self.width + inside
+        linear = linear_address(self.start, self.width, *self.steps, line, octet)
         return _arrays.frozen(np.asarray(swizzled(linear, self.swizzle, self.base_offset) - self.start, np.int64))
 
     @cached_property
@@ -319,7 +322,8 @@ class SharedTile(Record):
         columns = check_multiple("columns", given[0], 1, most_k + 1, 1)
         rows = check_multiple("rows", given[1], 1, most_rows + 1, 1)
         first, count, line = (k, columns, row) if of_k else (row, rows, k)
-        panel, inside = divmod(first * self.bits // 8, self.width)
+        octet = first * self.bits // 8
+        inside = octet % self.width
         if inside and 8 * inside + count * self.bits > 8 * self.width:  # rule 5
             name, fit = ("columns", "k") if of_k else ("rows", "row")
             raise OperandError(
@@ -327,10 +331,11 @@ class SharedTile(Record):
                 f"expected {(self.width - inside) * 8 // self.bits} {name} at most, or {fit} a multiple of "
                 f"{self.width * 8 // self.bits}"
             )
-        stride, leading = 8 * self.width, self.lines * self.width if self.panels > 1 else 0
+        group, panel = self.steps
+        leading, stride = panel * (self.panels > 1), group  # rule 4
         if not of_k and not self.swizzle:
-            stride, leading = leading, stride
-        start = self.start + (panel * self.lines + line) * self.width + inside
+            leading, stride = stride, leading
+        start = linear_address(self.start, self.width, group, panel, line, octet)
         return MatrixDescriptor(
             start=start, leading=leading, stride=stride, swizzle=self.swizzle, base_offset=self.base_offset
         )
