@@ -20,8 +20,9 @@ The exceptions are `mma.m8n8k4` with f16 operands, where l2 l3 name one of four 
 from .bit_layout import ORDERS, Cell, Layout
 from .fragment_tables import TABLE_FORMATS, FragmentTable, TableGrid
 from .laws import OPERANDS, Operand, accumulator, multiplicand, quad_pair, warpgroup
+from .shared_tiles import MatrixDescriptor
 
 __all__ = [
-    "OPERANDS", "ORDERS", "TABLE_FORMATS", "Cell", "FragmentTable", "Layout", "Operand", "TableGrid", "accumulator",
+    "OPERANDS", "ORDERS", "TABLE_FORMATS", "Cell", "FragmentTable", "Layout", "MatrixDescriptor", "Operand", "TableGrid", "accumulator",
     "multiplicand", "quad_pair", "warpgroup",
 ]  # fmt: skip
