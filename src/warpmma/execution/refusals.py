@@ -66,7 +66,9 @@ def refuse_others(instruction: MatrixInstruction, **given: tuple[object, object]
     """Raise `OperandError` for an argument of instructions of another kind; each comes with its default."""
     for name, (value, default) in given.items():
         if value is not default and not (is_integer(value) and value == default):
-            kinds = "wgmma" if name.split()[0] in ("scale_d", "imm_a", "imm_b", "swizzle", "major") else "block-scaled mma"
+            kinds = (
+                "wgmma" if name.split()[0] in ("scale_d", "imm_a", "imm_b", "swizzle", "major") else "block-scaled mma"
+            )
             raise OperandError(f"{instruction} takes no {name} (it is of {kinds}); got {shown(value)}")
 
 

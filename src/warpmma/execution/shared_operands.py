@@ -65,7 +65,9 @@ class SharedOperand(Record):
     def __post_init__(self) -> None:
         memory = as_array(self.memory, "memory of a shared operand")
         if memory.dtype != np.uint8 or memory.ndim < 1:
-            raise OperandError(f"memory of a shared operand is {memory.dtype} {memory.shape}; expected uint8 [..., size]")
+            raise OperandError(
+                f"memory of a shared operand is {memory.dtype} {memory.shape}; expected uint8 [..., size]"
+            )
         object.__setattr__(self, "memory", memory)
         if not isinstance(self.transposed, bool | np.bool_):
             raise OperandError(f"transposed is {shown(self.transposed)}; expected a bool")

@@ -99,7 +99,9 @@ class WarpgroupExecution:
         code = record.format("D").code_dtype
         zero = np.zeros(shape, record.format("C").code_dtype)
         parts = [
-            None if x is None else np.broadcast_to(x, (*batch, *x.shape[x.ndim - own :])).reshape(-1, *x.shape[x.ndim - own :])
+            None
+            if x is None
+            else np.broadcast_to(x, (*batch, *x.shape[x.ndim - own :])).reshape(-1, *x.shape[x.ndim - own :])
             for x, own in ((self.a, 2), (self.b, 2), (zero if self.c is None else self.c, 2), (self.metadata, 1))
         ]
         out = np.empty((int(np.prod(batch)), *shape), code)
@@ -193,7 +195,9 @@ def read_operand(record: WarpgroupInstruction, operand: Operand, given: npt.Arra
         codes = codes_of(record, operand, given)
         return codes if operand == "A" else codes.swapaxes(-1, -2)
     if operand == "B":
-        raise OperandError(f"{record}: B is {shown(type(given).__name__)}; expected a SharedOperand: it lies in shared memory")
+        raise OperandError(
+            f"{record}: B is {shown(type(given).__name__)}; expected a SharedOperand: it lies in shared memory"
+        )
     return codes_in_registers(record, "A", registers_of(record, "A", given))
 
 

@@ -114,7 +114,9 @@ def check_c(record: ChainInstruction, c: tuple[int, ...], shape: tuple[int, ...]
 # Sparse operands
 
 
-def _stored(record: MatrixInstruction, target: str, a: Array, k: int, indices: npt.ArrayLike | None) -> tuple[Array, Array]:
+def _stored(
+    record: MatrixInstruction, target: str, a: Array, k: int, indices: npt.ArrayLike | None
+) -> tuple[Array, Array]:
     """Return stored elements of A, and the row of B within its instruction that each meets."""
     sparse = sparse_a(record)
     if indices is None:

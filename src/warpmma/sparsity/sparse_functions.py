@@ -103,7 +103,11 @@ def metadata_layout(instruction: str | MatrixInstruction) -> Layout:
 
 
 def pack_metadata(
-    indices: npt.ArrayLike, instruction: str | MatrixInstruction, *, selector: int = 0, into: npt.ArrayLike | None = None
+    indices: npt.ArrayLike,
+    instruction: str | MatrixInstruction,
+    *,
+    selector: int = 0,
+    into: npt.ArrayLike | None = None,
 ) -> npt.NDArray[np.uint32]:
     """Pack indices, whether legal or not, into metadata registers, uint32 `[..., 32]`, of `wgmma` `[..., 128]`.
 

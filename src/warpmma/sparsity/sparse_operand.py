@@ -41,7 +41,9 @@ _WARPS = 1024  # checked at a time
 def sparse_a(record: MatrixInstruction) -> SparseA:
     """Return the sparse A of a record; `MetadataError` for a dense one."""
     if not record.sparse:
-        raise MetadataError(f"{record} is dense, without pattern and metadata; expected an mma.sp or wgmma.mma_async.sp")
+        raise MetadataError(
+            f"{record} is dense, without pattern and metadata; expected an mma.sp or wgmma.mma_async.sp"
+        )
     return SparseA(record)
 
 

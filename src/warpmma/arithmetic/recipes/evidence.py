@@ -279,10 +279,7 @@ def _sparse_warpgroup_rows() -> tuple[EvidenceRow, ...]:
     """Of sparse `wgmma`: docs/specification/h200.md 3."""
     on = ("sm_90a",)
     others = _derived("dense wgmma, and sparse wgmma of other types, on an H200", "that these types are added alike")
-    fp8 = (
-        ("81,920", ("e4m3",), ("e4m3",), ("f32", "f16")),
-        ("61,440", ("e4m3", "e5m2"), ("e5m2",), ("f32",)),
-    )
+    fp8 = (("81,920", ("e4m3",), ("e4m3",), ("f32", "f16")), ("61,440", ("e4m3", "e5m2"), ("e5m2",), ("f32",)))
     return (
         _row("wgmma half", on, _one_shape("81,920"), **_SPARSE),
         *(_row("wgmma fp8", on, _one_shape(count), a_type=a, b_type=b, d_type=d, **_SPARSE) for count, a, b, d in fp8),
