@@ -1,8 +1,8 @@
 """Compare what `wgmma` reads by random descriptors with an H200: `python -m lab.compare.descriptors --help`.
 
 Needs the GPU, `ptxas` on the PATH and CuPy. Shared memory has random bytes whose elements are finite. Of B, rows of A
-with a single one show every element that is read (of single bits, the sums of random rows do); of A, columns of B with a
-single one. Every n, type, major-ness, swizzle and source; no descriptor leaves the memory, so nothing faults.
+with a single one show every element that is read (of single bits, the sums of random rows do); of A, columns of B with
+a single one. Every n, type, major-ness, swizzle and source; no descriptor leaves the memory, so nothing faults.
 """
 
 from __future__ import annotations

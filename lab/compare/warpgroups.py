@@ -290,9 +290,8 @@ def _saved(file: Path, vectors: Mapping[str, Array]) -> None:
 
 def _clean(counts: Mapping[str, Any]) -> bool:
     wrong = sum(x["simulator"] + sum(x["registers that differ"].values()) for x in counts.values())
-    print(
-        f"{len(counts)} mnemonics, {sum(x['outputs'] * (x['variants'] + 1) for x in counts.values())} outputs, {wrong} wrong"
-    )
+    outputs = sum(x["outputs"] * (x["variants"] + 1) for x in counts.values())
+    print(f"{len(counts)} mnemonics, {outputs} outputs, {wrong} wrong")
     return wrong == 0
 
 

@@ -57,7 +57,7 @@ if TYPE_CHECKING:  # what `_ORIGINS` says
         UnsupportedError,
         WarpmmaError,
     )
-    from .execution import evidence, execute, load, mma, store
+    from .execution import SharedOperand, evidence, execute, load, mma, store
     from .formats import FORMATS
     from .isa import TARGET_NAMES as TARGETS
     from .isa import Instruction, find, instructions, parse
@@ -83,6 +83,7 @@ __all__ = [
     "RegisterError",
     "RegisterFile",
     "ScaleError",
+    "SharedOperand",
     "TargetError",
     "UnknownNameError",
     "UnsupportedError",
@@ -118,7 +119,7 @@ _ORIGINS = {
         "OperandError", "PtxError", "RegisterError", "ScaleError", "TargetError", "UnknownNameError",
         "UnsupportedError", "WarpmmaError",
     ),
-    ".execution": ("evidence", "execute", "load", "mma", "store"),
+    ".execution": ("SharedOperand", "evidence", "execute", "load", "mma", "store"),
     ".formats": ("FORMATS",),
     ".isa": ("Instruction", "TARGET_NAMES as TARGETS", "find", "instructions", "parse"),
     ".lookup": ("what", "where"),

@@ -153,10 +153,8 @@ def codes_of(record: MatrixInstruction, operand: Operand, given: SharedOperand) 
     dtype = np.dtype(np.uint32) if single else fmt.code_dtype
     out = np.empty((*batch, rows, apart), dtype)
     for word, offsets in _offsets(record, operand, given):
-        if single:  # eight elements have one byte, four bytes one word
-            places = offsets[:, ::8].reshape(rows, apart, 4)
-        else:
-            places = offsets[..., None] + np.arange(size)
+        # Of single bits eight elements have one byte, and four bytes one word.
+        places = offsets[:, ::8].reshape(rows, apart, 4) if single else offsets[..., None] + np.arange(size)
         here = words == word
         full = np.broadcast_to(memory, (*batch, memory.shape[-1]))
         flat = memory if memory.ndim == 1 else full[here]

@@ -23,6 +23,6 @@ from .laws import OPERANDS, Operand, accumulator, multiplicand, quad_pair, warpg
 from .shared_tiles import MatrixDescriptor
 
 __all__ = [
-    "OPERANDS", "ORDERS", "TABLE_FORMATS", "Cell", "FragmentTable", "Layout", "MatrixDescriptor", "Operand", "TableGrid", "accumulator",
-    "multiplicand", "quad_pair", "warpgroup",
+    "OPERANDS", "ORDERS", "TABLE_FORMATS", "Cell", "FragmentTable", "Layout", "MatrixDescriptor", "Operand",
+    "TableGrid", "accumulator", "multiplicand", "quad_pair", "warpgroup",
 ]  # fmt: skip

@@ -94,7 +94,7 @@ class SparseA:
     # Metadata registers
 
     def one_word_each(self, words: Array) -> Array:
-        """Check metadata registers: uint32 `[..., 32]`; of a warpgroup `[..., 128]`, or `[..., 4, 32]`, which is joined."""
+        """Check metadata registers: uint32 `[..., 32]`; of a warpgroup `[..., 128]` or `[..., 4, 32]`."""
         lanes = self.layout.lanes
         if words.dtype == np.uint32 and lanes > LANES and words.shape[-2:] == (lanes // LANES, LANES):
             return words.reshape(*words.shape[:-2], lanes)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ..._arguments import check_choice
 from ..._lazy import later
 from ...errors import shown
-from ...isa import FragmentHolder, FragmentInstruction, Instruction, MatrixInstruction
+from ...isa import FragmentHolder, FragmentInstruction, MatrixInstruction
 from ...lookup import REGISTER_OPERANDS, Cell, ids_of, operand_layout
 from .naming import add_instruction, holder_of, target_of
 
