@@ -88,7 +88,8 @@ def descriptors(case: Case, count: int, rng: np.random.Generator) -> tuple[Array
     """
     rows, columns = shape(case)
     bits, major = case.instruction.format("A").bits, "MN" if case.transposed else "K"
-    words, addresses = [], []
+    words: list[int] = []
+    addresses: list[Array] = []
     while len(words) < count:
         swizzle = (0, 32, 64, 128)[len(words) % 4]
         start = AT + 16 * int(rng.integers(0, WINDOW // 16))
@@ -147,7 +148,7 @@ def others(case: Case, memory: Array, rng: np.random.Generator) -> tuple[Array, 
     """Make the operand that is not looked at: registers of A or one descriptor; metadata; bits of a b1 operand."""
     i = case.instruction
     stored = i.k // 2 if i.sparse else i.k
-    one = 1 if i.a_type in ("u8", "b1") else int(FORMATS[i.a_type].encode(1.0))  # type: ignore[union-attr]
+    one = 1 if i.a_type in ("u8", "b1") else int(FORMATS[i.a_type].encode(1.0))
     dtype = i.format("A").code_dtype
     words = np.zeros(128, np.uint32)
     bits = rng.integers(0, 2, (64 if case.of == "B" else i.n, 256)).astype(np.uint8)

@@ -285,14 +285,14 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _saved(file: Path, vectors: Mapping[str, Array]) -> None:
     kept = dict(np.load(file)) if file.exists() else {}
-    np.savez_compressed(file, **(kept | dict(vectors)))  # type: ignore[arg-type]
+    np.savez_compressed(file, **(kept | dict(vectors)))
 
 
 def _clean(counts: Mapping[str, Any]) -> bool:
     wrong = sum(x["simulator"] + sum(x["registers that differ"].values()) for x in counts.values())
     outputs = sum(x["outputs"] * (x["variants"] + 1) for x in counts.values())
     print(f"{len(counts)} mnemonics, {outputs} outputs, {wrong} wrong")
-    return wrong == 0
+    return bool(wrong == 0)
 
 
 if __name__ == "__main__":

@@ -151,7 +151,8 @@ def _store(record: MatrixInstruction, operand: Operand, words: Array) -> Array:
 
 def mma(
     instruction: str | Instruction | WarpgroupInstruction, a: npt.ArrayLike, b: npt.ArrayLike,
-    c: npt.ArrayLike | None = None, *, target: str, metadata: npt.ArrayLike | None = None, selector: int = 0, undefined: Undefined = "error",
+    c: npt.ArrayLike | None = None, *, target: str,
+    metadata: npt.ArrayLike | None = None, selector: int = 0, undefined: Undefined = "error",
     scale_a: npt.ArrayLike | None = None, scale_b: npt.ArrayLike | None = None,
     scale_d: bool = True, imm_a: int = 1, imm_b: int = 1,
     engine: Engine = "auto", threads: int | None = None,

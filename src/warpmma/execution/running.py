@@ -162,7 +162,7 @@ def execute(
     record = parse(record)  # type: ignore[arg-type]
     refuse_others(record, scale_d=(scale_d, True), imm_a=(imm_a, 1), imm_b=(imm_b, 1))
     check_target(record, target)
-    operands = {name: check_fragment(record, name, x) for name, x in (("A", a), ("B", b), ("C", c))}
+    operands = {name: check_fragment(record, name, x) for name, x in (("A", a), ("B", b), ("C", c))}  # type: ignore[arg-type]
     ids: Ids = {
         "A": {"byte_id": byte_id_a, "thread_id": thread_id_a},
         "B": {"byte_id": byte_id_b, "thread_id": thread_id_b},

@@ -85,7 +85,7 @@ class SharedOperand(Record):
             if not 0 <= given < 1 << 64:
                 raise OperandError(f"descriptor is {shown(given)}; expected 64 bits, an integer from 0 to 2**64 - 1")
             return np.asarray(int(given), np.uint64)
-        array = as_array(given, "descriptor")  # type: ignore[arg-type]
+        array = as_array(given, "descriptor")
         if array.dtype != np.uint64:
             raise OperandError(
                 f"descriptor is {array.dtype} {array.shape}; expected uint64, an integer or a MatrixDescriptor"

@@ -54,7 +54,7 @@ def codes_of_operands(
     """Turn operands into codes, `[batch, rows, columns]` or `[1, rows, columns]`; return the shape of the batch too."""
     record, chosen = chain.instruction, None
     if record.sparse:
-        a, chosen = _stored(record, target, a, b.shape[-2], indices)
+        a, chosen = _stored(record, target, a, b.shape[-2], indices)  # type: ignore[arg-type]
     scales = _scales(record, a, b, scale_a, scale_b)
     of_a, of_b = _codes(record, "A", a), _codes(record, "B", b)
     if chain.float32 is not None and FLOAT32[chain.float32].rounded:
