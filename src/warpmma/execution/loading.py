@@ -11,7 +11,7 @@ from .._arguments import check_choice, is_integer
 from .._arrays import Array, as_array
 from ..arithmetic import Engine
 from ..errors import OperandError, ScaleError, shown
-from ..isa import Instruction, MatrixInstruction, WarpgroupInstruction, check_target, parse, parse_any
+from ..isa import Instruction, MatrixInstruction, WarpgroupInstruction, check_target, parse_any
 from ..layouts import OPERANDS, Operand
 from ..registers import LANES
 from ..scaling import block_scales
@@ -128,7 +128,7 @@ def store(
     """
     record = parse_any(instruction)
     if not isinstance(record, WarpgroupInstruction):
-        return _store(record, operand, check_fragment(parse(record), operand, registers))  # type: ignore[arg-type]
+        return _store(record, operand, check_fragment(record, operand, registers))  # type: ignore[arg-type]
     check_choice("operand", operand, OPERANDS)
     if operand == "B" or isinstance(registers, SharedOperand):
         if operand not in "AB":
@@ -198,7 +198,7 @@ def mma(
         refuse_others(record, scale_a=(scale_a, None), scale_b=(scale_b, None))
         options = WarpgroupOptions(scale_d=scale_d, imm_a=imm_a, imm_b=imm_b, selector=selector, undefined=undefined)
         return record.format("D").array(_warpgroup(record, a, b, c, target, options, metadata, engine).run(threads))
-    record = parse(record)  # type: ignore[arg-type]
+    assert isinstance(record, Instruction)
     refuse_others(record, scale_d=(scale_d, True), imm_a=(imm_a, 1), imm_b=(imm_b, 1))
     call = mma_call(record, a, b, c, target, metadata, selector, undefined, scale_a, scale_b, engine)
     return _store(record, "D", call.run(threads))

@@ -31,7 +31,7 @@ from ..arithmetic import (
     resolve,
     take_rows,
 )
-from ..isa import Instruction, MatrixInstruction, WarpgroupInstruction, check_target, parse, parse_any
+from ..isa import Instruction, MatrixInstruction, WarpgroupInstruction, check_target, parse_any
 from ..layouts import Layout
 from ..registers import LANES
 from ..scaling import block_scales
@@ -159,7 +159,7 @@ def execute(
         )  # fmt: skip
         options = WarpgroupOptions(scale_d=scale_d, imm_a=imm_a, imm_b=imm_b, selector=selector, undefined=undefined)
         return execute_warpgroup(record, a, b, c, target, options, metadata, engine, threads)  # type: ignore[arg-type]
-    record = parse(record)  # type: ignore[arg-type]
+    assert isinstance(record, Instruction)
     refuse_others(record, scale_d=(scale_d, True), imm_a=(imm_a, 1), imm_b=(imm_b, 1))
     check_target(record, target)
     operands = {name: check_fragment(record, name, x) for name, x in (("A", a), ("B", b), ("C", c))}  # type: ignore[arg-type]

@@ -8,6 +8,7 @@ from .._lazy_numpy import Array, UInt8, _arrays, np, npt
 from ..errors import MetadataError
 from ..isa import MatrixInstruction, check_target, parse_any
 from ..layouts import Layout
+from ..registers import LANES
 from .patterns import WHOLE, Codes, Pattern, codes_asked, indices_of
 from .sparse_operand import SparseA, sparse_a
 
@@ -21,7 +22,12 @@ def _asked(instruction: str | MatrixInstruction, selector: int = 0) -> SparseA:
 
 def _words(a: SparseA, words: npt.ArrayLike) -> Array:
     array = _arrays.as_array(words, f"{a.record}: metadata", MetadataError)
-    return a.one_word_each(array)
+    lanes = a.layout.lanes
+    if array.dtype == np.uint32 and lanes > LANES and array.shape[-2:] == (lanes // LANES, LANES):
+        return array.reshape(*array.shape[:-2], lanes)  # a warp at a time
+    if array.shape[-1:] != (lanes,) or array.dtype != np.uint32:
+        raise MetadataError(f"{a.record}: metadata is {array.dtype} {array.shape}; expected uint32 [..., {lanes}]")
+    return array
 
 
 def _indices(a: SparseA, indices: npt.ArrayLike) -> Array:

@@ -93,17 +93,6 @@ class SparseA:
 
     # Metadata registers
 
-    def one_word_each(self, words: Array) -> Array:
-        """Check metadata registers: uint32 `[..., 32]`; of a warpgroup `[..., 128]` or `[..., 4, 32]`."""
-        lanes = self.layout.lanes
-        if words.dtype == np.uint32 and lanes > LANES and words.shape[-2:] == (lanes // LANES, LANES):
-            return words.reshape(*words.shape[:-2], lanes)
-        if words.shape[-1:] != (lanes,) or words.dtype != np.uint32:
-            raise MetadataError(
-                f"{self.record}: metadata is {words.dtype} {words.shape}; expected uint32 [..., {lanes}]"
-            )
-        return words
-
     def check_index(self, name: str, value: int, count: int) -> None:
         """Raise `MetadataError` unless a number is below a count."""
         if not is_integer(value) or not 0 <= value < count:

@@ -1,7 +1,7 @@
 """Warpgroup instructions: every `wgmma.mma_async` that ptxas accepts for sm_90a, dense and sparse.
 
-B is in shared memory, A there or in registers, D, which it accumulates into, in registers of the four warps. Where the
-operands are, immediates and descriptors are no parts of the mnemonic: `signatures` has the operands of both forms.
+B is in shared memory, A there or in registers, D, which it accumulates into, in registers of the four warps. The
+mnemonic does not say where A is: `signatures` has the operands of both forms.
 """
 
 from __future__ import annotations
