@@ -248,5 +248,16 @@ def test_what_does_not_fit_is_refused(call: Any, message: str) -> None:
         call()
 
 
+def test_a_batch_of_none() -> None:
+    """Of no warpgroups, and of two dimensions one of which is empty."""
+    for lead in ((0,), (2, 0)):
+        a = np.zeros((*lead, 4, 128), np.uint32)
+        for more in ({}, {"scale_d": False}):
+            assert run(a=a, **more).shape == (*lead, 4, 128)
+        assert (
+            wm.mma(F16, np.zeros((*lead, 64, 16), np.float16), np.zeros((16, 8), np.float16), target="sm_90a").size == 0
+        )
+
+
 def test_where_c_is_not_read_its_batch_counts() -> None:
     assert run(c=np.zeros((5, 4, 128), np.uint32), scale_d=False).shape == (5, 4, 128)

@@ -107,7 +107,7 @@ ENTRIES = (
     Entry(name="warpmma:SharedOperand", call=wm.SharedOperand, make=lambda rng: _fields(_shared(rng)), weight=3),
     *(
         Entry(
-            name=f"warpmma:SharedOperand.{name}", call=lambda self, name=name: getattr(self, name), weight=0.2,
+            name=f"warpmma:SharedOperand.{name}", call=getattr(wm.SharedOperand, name).fget, weight=0.2,
             make=lambda rng: {"self": _shared(rng)}, fixed=("self",),
         )
         for name in ("words", "batch")

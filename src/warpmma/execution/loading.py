@@ -76,7 +76,7 @@ def _placed(record: WarpgroupInstruction, operand: Operand, array: Array, swizzl
         raise OperandError(f"{record}: swizzle is {shown(swizzle)}; expected one of {', '.join(map(str, SWIZZLES))}")
     check_choice("major", major, ("K", "MN"))
     codes = _codes(record, operand, array)
-    return placed(record, operand, codes if operand == "A" else codes.swapaxes(-1, -2), swizzle, major == "MN")
+    return placed(record, operand, codes if operand == "A" else codes.swapaxes(-1, -2), int(swizzle), major == "MN")
 
 
 def _codes(record: MatrixInstruction, operand: Operand, array: Array) -> Array:

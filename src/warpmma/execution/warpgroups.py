@@ -12,6 +12,7 @@ Sources: docs/specification/wgmma.md.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -101,10 +102,12 @@ class WarpgroupExecution:
         parts = [
             None
             if x is None
-            else np.broadcast_to(x, (*batch, *x.shape[x.ndim - own :])).reshape(-1, *x.shape[x.ndim - own :])
+            else np.broadcast_to(x, (*batch, *x.shape[x.ndim - own :])).reshape(
+                math.prod(batch), *x.shape[x.ndim - own :]
+            )
             for x, own in ((self.a, 2), (self.b, 2), (zero if self.c is None else self.c, 2), (self.metadata, 1))
         ]
-        out = np.empty((int(np.prod(batch)), *shape), code)
+        out = np.empty((math.prod(batch), *shape), code)
 
         def compute(chunk: slice) -> None:
             a, b, c, words = (None if x is None else np.ascontiguousarray(x[chunk]) for x in parts)
@@ -119,7 +122,7 @@ class WarpgroupExecution:
                 out[chunk] = dot_chain(recipe, a, b, c, k=a.shape[2], engine=engine, chosen=chosen)
 
         size = NATIVE_CHUNK if engine == "native" and not mixed else CHUNK
-        for_each(compute, cut(len(out), out[:1].size or 1, size), threads)
+        for_each(compute, cut(len(out), math.prod(shape), size), threads)
         return out.reshape(*batch, *shape)
 
     def _signed(self, operand: Operand, codes: Array, sign: int) -> Array:
@@ -173,7 +176,7 @@ def codes_in_registers(record: WarpgroupInstruction, operand: Operand, words: Ar
     if fmt.bits == 1:
         layout = layout.words()
     word, position = layout.slots
-    flat = words.reshape(*words.shape[:-2], -1).take(word, axis=-1)
+    flat = words.reshape(*words.shape[:-2], layout.registers * layout.lanes).take(word, axis=-1)
     packing = layout.packing
     if packing.per_register == 1:
         return flat
@@ -184,7 +187,7 @@ def codes_in_registers(record: WarpgroupInstruction, operand: Operand, words: Ar
 def in_registers(record: WarpgroupInstruction, operand: Operand, codes: Array) -> Array:
     """Pack codes `[..., rows, columns]` into registers `[..., register, 128]`."""
     layout = record.layout(operand)
-    flat = codes.reshape(*codes.shape[:-2], -1).take(layout.flat, axis=-1)
+    flat = codes.reshape(*codes.shape[:-2], layout.flat.size).take(layout.flat, axis=-1)
     return np.asarray(layout.packing.join(flat))
 
 

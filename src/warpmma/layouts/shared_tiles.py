@@ -28,6 +28,7 @@ Major = Literal["K", "MN"]
 
 _SWIZZLES = (0, 128, 64, 32)
 _WINDOW = 1 << 18
+_MOST = 4096  # rows and columns: far more than an instruction reads
 
 
 def _check_number(name: str, value: object, legal: Sequence[int]) -> None:
@@ -96,7 +97,9 @@ class MatrixDescriptor(Shown):
 
     def advanced(self, size: int) -> Self:
         """Return the descriptor of what begins so many bytes further on."""
-        return replace(self, start=self.start + size)
+        if not is_integer(size):
+            raise OperandError(f"size is {shown(size)}; expected bytes, a multiple of 16")
+        return replace(self, start=self.start + int(size))
 
     def addresses(self, rows: int, columns: int, *, bits: int, major: Major) -> Array:
         """Byte address of each element's lowest byte, int64 `[rows, columns]`; of single bits of their byte.
@@ -106,10 +109,13 @@ class MatrixDescriptor(Shown):
         Raises
         ------
         OperandError
-            MN-major elements that have not 16 bits; another width.
+            MN-major elements that have not 16 bits; another width; rows or columns beyond 1 to 4096.
         """
         _check_number("bits", bits, (1, 8, 16, 32))
         check_choice("major", major, ("K", "MN") if bits == 16 else ("K",))
+        for name, count in (("rows", rows), ("columns", columns)):
+            if not is_integer(count) or not 0 < count <= _MOST:
+                raise OperandError(f"{name} is {shown(count)}; expected an integer from 1 to {_MOST}")
         row, k = np.arange(rows, dtype=np.int64)[:, None], np.arange(columns, dtype=np.int64)
         width = max(1, self.swizzle >> 4)
         if major == "K":
