@@ -230,7 +230,9 @@ def compare(
         name = f"n{i.n} {variant.source} {variant.signs} {variant.selector}"
         wrong[name] = int((gpu.multiply(variant) != d).sum())
     zero = gpu.multiply(first, c=gpu.cupy.zeros_like(gpu.c))
-    garbage = gpu.cupy.random.randint(0, 1 << 32, gpu.c.shape, dtype=gpu.cupy.uint32)
+    garbage = gpu.cupy.asarray(
+        np.random.default_rng(seed).integers(0, 1 << 32, gpu.c.shape, np.uint64).astype(np.uint32)
+    )
     for variant in (first, others[-1]):
         own = variant._replace(signs=(1, 1), selector=0)
         name = f"n{own.instruction.n} {own.source} scale-d false"

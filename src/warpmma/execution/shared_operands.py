@@ -53,8 +53,9 @@ class SharedOperand(Record):
     Examples
     --------
     >>> from warpmma.layouts import MatrixDescriptor
-    >>> SharedOperand(np.zeros(2048, np.uint8), MatrixDescriptor(start=0, leading=128, stride=256)).words
-    array(1099520016384, dtype=uint64)
+    >>> shared = SharedOperand(np.zeros((3, 2048), np.uint8), MatrixDescriptor(start=0, leading=128, stride=256))
+    >>> hex(shared.words), shared.batch
+    ('0x1000080000', (3,))
     """
 
     memory: npt.ArrayLike
