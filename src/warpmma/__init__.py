@@ -57,7 +57,7 @@ if TYPE_CHECKING:  # what `_ORIGINS` says
         UnsupportedError,
         WarpmmaError,
     )
-    from .execution import evidence, execute, load, mma, store
+    from .execution import SharedOperand, evidence, execute, load, mma, store
     from .formats import FORMATS
     from .isa import TARGET_NAMES as TARGETS
     from .isa import Instruction, find, instructions, parse
@@ -85,6 +85,7 @@ __all__ = [
     "RegisterError",
     "RegisterFile",
     "ScaleError",
+    "SharedOperand",
     "SharedTile",
     "TargetError",
     "UnknownNameError",
@@ -121,7 +122,7 @@ _ORIGINS = {
         "OperandError", "PtxError", "RegisterError", "ScaleError", "TargetError", "UnknownNameError",
         "UnsupportedError", "WarpmmaError",
     ),
-    ".execution": ("evidence", "execute", "load", "mma", "store"),
+    ".execution": ("SharedOperand", "evidence", "execute", "load", "mma", "store"),
     ".formats": ("FORMATS",),
     ".isa": ("Instruction", "TARGET_NAMES as TARGETS", "find", "instructions", "parse"),
     ".layouts": ("MatrixDescriptor", "SharedTile"),

@@ -33,6 +33,7 @@ from . import (
     table_ptx,
     table_rows,
     table_threads,
+    table_warpgroups,
 )
 from .calls import Entry
 from .hostile import Rng, pick
@@ -43,6 +44,7 @@ _WRITTEN = (
     *table_numbers.ENTRIES, *table_instructions.ENTRIES, *table_execution.ENTRIES, *table_kernel.ENTRIES,
     *table_threads.ENTRIES, *table_rows.ENTRIES, *table_files.ENTRIES, *table_devices.ENTRIES,
     *table_ptx.ENTRIES, *table_cuda.ENTRIES, *table_fragments.ENTRIES,
+    *table_warpgroups.ENTRIES,
     *table_lookup.ENTRIES, *table_pictures.ENTRIES, *table_errors.ENTRIES,
 )  # fmt: skip
 
@@ -185,7 +187,7 @@ INNER: dict[str, str] = {
             *(f"isa:{kind}{member}" for kind in ("PtxInstruction", "FormInstruction", "MatrixInstruction")
               for member in ("", ".__str__", ".__getstate__")),
             "isa:FormInstruction.targets", *(f"isa:MatrixInstruction.{member}" for member in (
-                "block_scale", "canonical", "documented", "family", "format", "layout", "mnemonic", "ptx",
+                "block_scale", "canonical", "documented", "family", "format", "layout", "mnemonic", "packing", "ptx",
                 "scales_per_row", "shape", "sparse", "svg", "targets", "type",
             )),
         )),

@@ -25,7 +25,7 @@ def test_all_elements_of_every_layout_but_the_largest() -> None:
 
 
 def test_some_elements_of_every_operand_of_every_instruction() -> None:
-    assert len({str(i) for i, *_ in EVERY}) == 420 + 546 + 676
+    assert len({str(i) for i, *_ in EVERY}) == 420 + 1074 + 676
     steps = ((WarpgroupInstruction, 4001), (Instruction, 211), (FragmentInstruction, 67))
     wrong = [
         line

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ..._arguments import check_choice
 from ..._lazy import later
 from ...errors import shown
-from ...isa import FragmentHolder, FragmentInstruction, Instruction
+from ...isa import FragmentHolder, FragmentInstruction, MatrixInstruction
 from ...lookup import REGISTER_OPERANDS, Cell, ids_of, operand_layout
 from .naming import add_instruction, holder_of, target_of
 
@@ -102,7 +102,7 @@ def element_of(instruction: FragmentHolder, cell: Cell, target: str | None = Non
         return f"A[{cell.row}, {k}]" if cell.operand == "scale_a" else f"B[{k}, {cell.row}]"
     if cell.operand == "address":
         return f"row {cell.row} of matrix {cell.matrix}"
-    if cell.operand == "A" and isinstance(instruction, Instruction) and instruction.sparse:
+    if cell.operand == "A" and isinstance(instruction, MatrixInstruction) and instruction.sparse:
         law = sparsity.pattern(instruction)
         first = law.width * (cell.column // law.kept)
         return f"one of A[{cell.row}, {first}-{first + law.width - 1}]"

@@ -1,0 +1,130 @@
+"""`wgmma` on registers and shared memory, and descriptors."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+import warpmma as wm
+from warpmma import sparsity
+from warpmma.isa import WarpgroupInstruction
+from warpmma.layouts import MatrixDescriptor
+
+from . import legal
+from .calls import Entry
+from .hostile import Rng, chance, pick
+
+__all__ = ["ENTRIES"]
+
+_D = "warpmma.layouts:MatrixDescriptor"
+
+
+def _instruction(rng: Rng) -> WarpgroupInstruction:
+    found: WarpgroupInstruction = legal.wgmma(rng)
+    while found.n > 64:  # larger ones are no different, and take long
+        found = legal.wgmma(rng)
+    return found
+
+
+def _matrix(rng: Rng, i: WarpgroupInstruction, operand: Any, lead: tuple[int, ...]) -> Any:
+    shape = (i.k, i.n) if operand == "B" else i.layout(operand).shape
+    return legal.matrix(rng, i.format(operand), (*lead, *shape))
+
+
+def _place(rng: Rng, i: WarpgroupInstruction) -> dict[str, Any]:
+    major = pick(rng, ("K", "MN")) if i.format("B").bits == 16 else "K"
+    return {"swizzle": pick(rng, (0, 32, 64, 128)), "major": major}
+
+
+def _loaded(rng: Rng) -> dict[str, Any]:
+    i, operand = _instruction(rng), pick(rng, "ABCD")
+    given = {"instruction": legal.spelled(rng, i), "operand": operand}
+    given["matrix"] = _matrix(rng, i, operand, legal.batch(rng))
+    return given | (_place(rng, i) if operand in "AB" and chance(rng, 0.7) else {})
+
+
+def _operand(rng: Rng, i: WarpgroupInstruction, operand: Any, lead: tuple[int, ...]) -> Any:
+    place = _place(rng, i) if operand == "B" or (operand == "A" and chance(rng, 0.5)) else {}
+    return wm.load(i, operand, _matrix(rng, i, operand, lead), **place)
+
+
+def _stored(rng: Rng) -> dict[str, Any]:
+    i, operand = _instruction(rng), pick(rng, "ABCD")
+    return {"instruction": legal.spelled(rng, i), "operand": operand,
+            "registers": _operand(rng, i, operand, legal.batch(rng))}  # fmt: skip
+
+
+def _options(rng: Rng, i: WarpgroupInstruction, lead: tuple[int, ...]) -> dict[str, Any]:
+    given: dict[str, Any] = {"target": "sm_90a", "scale_d": chance(rng, 0.7)}
+    if i.d_type != "s32":
+        given |= {"imm_a": pick(rng, (1, -1)), "imm_b": pick(rng, (1, -1))}
+    if i.sparse:
+        given["selector"] = pick(rng, sparsity.selectors(i))
+        given["metadata"] = legal.metadata(rng, i, given["selector"], lead)  # type: ignore[arg-type]
+    return given
+
+
+def _executed(rng: Rng) -> dict[str, Any]:
+    i, lead = _instruction(rng), legal.batch(rng)
+    given = {x.lower(): _operand(rng, i, x, lead) for x in "ABC"}
+    return {"instruction": legal.spelled(rng, i), **given, **_options(rng, i, lead)}
+
+
+def _multiplied(rng: Rng) -> dict[str, Any]:
+    i, lead = _instruction(rng), legal.batch(rng)
+    given = {x.lower(): _matrix(rng, i, x, lead) for x in "ABC"}
+    return {"instruction": legal.spelled(rng, i), **given, **_options(rng, i, lead)}
+
+
+def _descriptor(rng: Rng) -> MatrixDescriptor:
+    start, leading, stride = (16 * int(rng.integers(0, 1 << 10)) for _ in range(3))
+    return MatrixDescriptor(
+        start=start, leading=leading, stride=stride, swizzle=pick(rng, (0, 32, 64, 128)),
+        base_offset=int(rng.integers(8)),
+    )  # fmt: skip
+
+
+def _shared(rng: Rng) -> wm.SharedOperand:
+    found: wm.SharedOperand = _operand(rng, _instruction(rng), "B", legal.batch(rng))
+    return found
+
+
+def _fields(record: Any) -> dict[str, Any]:
+    return {x.name: getattr(record, x.name) for x in fields(record)}
+
+
+def _addressed(rng: Rng) -> dict[str, Any]:
+    bits = pick(rng, (1, 8, 16, 32))
+    return {"self": _descriptor(rng), "rows": pick(rng, (8, 64, 256)), "columns": pick(rng, (8, 16, 64)), "bits": bits,
+            "major": pick(rng, ("K", "MN")) if bits == 16 else "K"}  # fmt: skip
+
+
+ENTRIES = (
+    Entry(name="warpmma:load of wgmma", call=wm.load, make=_loaded, weight=6),
+    Entry(name="warpmma:store of wgmma", call=wm.store, make=_stored, weight=6),
+    Entry(name="warpmma:execute of wgmma", call=wm.execute, make=_executed, weight=12, engines=True),
+    Entry(name="warpmma:mma of wgmma", call=wm.mma, make=_multiplied, weight=8, engines=True),
+    Entry(name="warpmma:SharedOperand", call=wm.SharedOperand, make=lambda rng: _fields(_shared(rng)), weight=3),
+    *(
+        Entry(
+            name=f"warpmma:SharedOperand.{name}", call=getattr(wm.SharedOperand, name).fget, weight=0.2,
+            make=lambda rng: {"self": _shared(rng)}, fixed=("self",),
+        )
+        for name in ("words", "batch")
+    ),
+    Entry(
+        name="warpmma:SharedOperand.__getstate__", call=wm.SharedOperand.__getstate__, weight=0.2,
+        make=lambda rng: {"self": _shared(rng)},
+    ),
+    Entry(name=_D, call=MatrixDescriptor, make=lambda rng: _fields(_descriptor(rng)), weight=2),
+    Entry(name=f"{_D}.addresses", call=MatrixDescriptor.addresses, make=_addressed, weight=2),
+    Entry(
+        name=f"{_D}.advanced", call=MatrixDescriptor.advanced, weight=0.5,
+        make=lambda rng: {"self": _descriptor(rng), "size": 16 * int(rng.integers(0, 64))},
+    ),
+    Entry(
+        name=f"{_D}.word", call=lambda self: self.word, weight=0.2, make=lambda rng: {"self": _descriptor(rng)},
+        fixed=("self",),
+    ),
+)  # fmt: skip
+"""The entries of this table."""
