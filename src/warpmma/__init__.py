@@ -62,7 +62,7 @@ if TYPE_CHECKING:  # what `_ORIGINS` says
     from .isa import TARGET_NAMES as TARGETS
     from .isa import Instruction, find, instructions, parse
     from .layouts import MatrixDescriptor, SharedTile
-    from .lookup import what, where
+    from .lookup import diagnose_descriptor, what, where
     from .machine import Device, RegisterFile
     from .products import Choice, choose, matmul
 
@@ -92,6 +92,7 @@ __all__ = [
     "UnsupportedError",
     "WarpmmaError",
     "choose",
+    "diagnose_descriptor",
     "engines",
     "error",
     "evidence",
@@ -126,7 +127,7 @@ _ORIGINS = {
     ".formats": ("FORMATS",),
     ".isa": ("Instruction", "TARGET_NAMES as TARGETS", "find", "instructions", "parse"),
     ".layouts": ("MatrixDescriptor", "SharedTile"),
-    ".lookup": ("what", "where"),
+    ".lookup": ("diagnose_descriptor", "what", "where"),
     ".machine": ("Device", "RegisterFile"),
     ".products": ("Choice", "choose", "matmul"),
 }  # fmt: skip
