@@ -11,7 +11,13 @@ from .._lazy import on_demand as _on_demand
 
 if TYPE_CHECKING:  # what `_ORIGINS` says
     from ..layouts import Cell, FragmentTable
-    from .descriptor_mistakes import FIELDS, DescriptorDiagnosis, DescriptorMistake, diagnose_descriptor
+    from .descriptor_diagnosis import (
+        FIELDS,
+        DescriptorDiagnosis,
+        DescriptorMistake,
+        descriptor_mistakes,
+        diagnose_descriptor,
+    )
     from .finding_places import layout_table, what, where
     from .reading_words import WarpWords, WordPart, read_word, read_words
     from .register_operands import REGISTER_OPERANDS, RegisterOperand, ids_of, layout_known, operand_layout
@@ -29,6 +35,7 @@ __all__ = [
     "SharedReading",
     "WarpWords",
     "WordPart",
+    "descriptor_mistakes",
     "diagnose_descriptor",
     "ids_of",
     "layout_known",
@@ -45,7 +52,13 @@ _ORIGINS = {
     "..layouts": ("Cell", "FragmentTable"),
     ".finding_places": ("layout_table", "what", "where"),
     ".register_operands": ("REGISTER_OPERANDS", "RegisterOperand", "ids_of", "layout_known", "operand_layout"),
-    ".descriptor_mistakes": ("FIELDS", "DescriptorDiagnosis", "DescriptorMistake", "diagnose_descriptor"),
+    ".descriptor_diagnosis": (
+        "FIELDS",
+        "DescriptorDiagnosis",
+        "DescriptorMistake",
+        "descriptor_mistakes",
+        "diagnose_descriptor",
+    ),
     ".shared_readings": ("SHARED_OPERANDS", "SharedReading", "shared_reading"),
     ".reading_words": ("WarpWords", "WordPart", "read_word", "read_words"),
 }

@@ -184,7 +184,7 @@ def what(
             raise OperandError(f"{record}: {holder}; {name} is {shown(value)}, expected 0 to {most - 1}")
     registers = range(layout.registers) if register is None else (int(first),)
     read = chosen(record, operand, {"selector": selector, "byte_id": byte_id, "thread_id": thread_id}, target)
-    cells = (cell for number in registers for cell in layout.holds(lane, number))
+    cells = (cell for number in registers for cell in layout.holds(int(lane), number))  # type: ignore[arg-type]  # checked
     return tuple(replace(cell, operand=operand) for cell in cells if cell.matrix in read)
 
 

@@ -21,7 +21,7 @@ from .._lazy_numpy import Array, _arrays, np
 from .._records import Record
 from .._views import view
 from ..errors import OperandError, shown
-from ..isa import MatrixInstruction, WarpgroupInstruction, parse_holder
+from ..isa import FragmentHolder, WarpgroupInstruction, parse_holder
 from ..layouts import MAJORS, Major, MatrixDescriptor, SharedCell
 
 SHARED_OPERANDS = ("A", "B")
@@ -196,7 +196,7 @@ class SharedReading(Record):
 
 
 def shared_reading(
-    instruction: str | MatrixInstruction, operand: str, descriptor: int | MatrixDescriptor, *, major: Major = "K"
+    instruction: str | FragmentHolder, operand: str, descriptor: int | MatrixDescriptor, *, major: Major = "K"
 ) -> SharedReading:
     """Return what an instruction reads of an operand in shared memory.
 
@@ -225,7 +225,7 @@ def shared_reading(
     >>> print(hex(shared_reading(i, "B", 0x4000004000000042).locate(8, 1).address))
     0x4a0
     """
-    record = parse_holder(instruction)  # type: ignore[arg-type]
+    record = parse_holder(instruction)
     if not isinstance(record, WarpgroupInstruction):
         raise OperandError(f"{record} reads no operand by a descriptor; expected a wgmma")
     check_choice("operand", operand, SHARED_OPERANDS)

@@ -78,10 +78,11 @@ def svg(of: SharedReading, theme: Theme = "auto") -> str:
     rules = (
         "Columns are the banks of shared memory; a box is 16 bytes, and its colour the number of the chunk in its line "
         "of the matrix.",
-        "Boxes with a strong edge are what the first access touches: eight lines by one chunk.",
+        "Boxes with a strong edge are what the first access touches: eight lines by one chunk. +1: one more chunk is "
+        "read there.",
     )
     body += [text(16, 76 + 18 * i, rule, size=12) for i, rule in enumerate(rules)]
-    y = 126
+    y = 126.0
     body += _heads(y)
     y += 8
     strong: list[str] = []

@@ -16,7 +16,7 @@ from typing import Literal
 
 from .._lazy_numpy import np
 from .._records import Record
-from ..isa import MatrixInstruction
+from ..isa import FragmentHolder
 from ..layouts import Major, MatrixDescriptor, SharedCell
 from .shared_readings import SharedReading, shared_reading
 
@@ -165,7 +165,7 @@ def descriptor_mistakes(got: SharedReading, meant: SharedReading) -> tuple[Descr
 
 
 def diagnose_descriptor(
-    instruction: str | MatrixInstruction, operand: str, descriptor: int | MatrixDescriptor, *,
+    instruction: str | FragmentHolder, operand: str, descriptor: int | MatrixDescriptor, *,
     meant: int | MatrixDescriptor, major: Major = "K", meant_major: Major | None = None,
 ) -> DescriptorDiagnosis:  # fmt: skip
     """Say what is wrong with a descriptor: which of its fields make it read another tile than the one meant.
