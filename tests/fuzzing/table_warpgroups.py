@@ -16,7 +16,7 @@ from .hostile import Rng, chance, pick
 
 __all__ = ["ENTRIES"]
 
-_D = "warpmma.layouts:MatrixDescriptor"
+_D, _T, _R = "warpmma:MatrixDescriptor", "warpmma:SharedTile", "warpmma.lookup:SharedReading"
 
 
 def _instruction(rng: Rng) -> WarpgroupInstruction:

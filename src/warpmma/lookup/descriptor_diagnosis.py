@@ -20,7 +20,7 @@ from ..isa import FragmentHolder
 from ..layouts import Major, MatrixDescriptor, SharedCell
 from .shared_readings import SharedReading, shared_reading
 
-Field = Literal["exchanged", "swizzle", "base_offset", "major", "start", "leading", "stride"]
+Field = Literal["exchanged", "swizzle", "major", "start", "base_offset", "leading", "stride"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +29,7 @@ class DescriptorMistake(Record):
 
     Attributes
     ----------
-    field : {"exchanged", "swizzle", "base_offset", "major", "start", "leading", "stride"}
+    field : {"exchanged", "swizzle", "major", "start", "base_offset", "leading", "stride"}
         "exchanged" of leading and stride.
     got, meant : int or str
         Of `exchanged` the leading dimension; of `major` "K" or "MN".
@@ -110,9 +110,9 @@ def _number(field: str, name: str) -> Callable[[str, _Pair, _Pair], str]:
 _TEXTS: Mapping[Field, Callable[[str, _Pair, _Pair], str]] = MappingProxyType({
     "exchanged": lambda operand, got, meant: f"leading and stride offsets of {operand} were exchanged",
     "swizzle": _swizzle,
-    "base_offset": _number("base_offset", "base offset"),
     "major": lambda operand, got, meant: f"{operand} were {got[1]}-major, meant {meant[1]}-major",
     "start": _start,
+    "base_offset": _number("base_offset", "base offset"),
     "leading": _number("leading", "leading dimension byte offset"),
     "stride": _number("stride", "stride dimension byte offset"),
 })  # fmt: skip
@@ -141,7 +141,17 @@ def _differing(got: _Pair, meant: _Pair) -> Iterator[Field]:
             yield field
 
 
-def descriptor_mistakes(got: SharedReading, meant: SharedReading) -> tuple[DescriptorMistake, ...]:
+def descriptor_mistake(field: Field, got: SharedReading, meant: SharedReading) -> DescriptorMistake:
+    """Put in words that a field is not as meant."""
+    pairs = (got.descriptor, got.major), (meant.descriptor, meant.major)
+    return DescriptorMistake(
+        field=field, got=_value(pairs[0], field),
+        meant=pairs[0][0].stride if field == "exchanged" else _value(pairs[1], field),
+        text=_TEXTS[field](got.operand, *pairs),
+    )  # fmt: skip
+
+
+def _mistakes(got: SharedReading, meant: SharedReading) -> tuple[DescriptorMistake, ...]:
     """Name the fewest fields whose correction gives the tile that was meant (rule 2); none if both read the same."""
     pairs = (got.descriptor, got.major), (meant.descriptor, meant.major)
     if np.array_equal(got.addresses, meant.addresses):
@@ -153,14 +163,7 @@ def descriptor_mistakes(got: SharedReading, meant: SharedReading) -> tuple[Descr
             for field in chosen:
                 pair = _corrected(pair, field, pairs[1])
             if np.array_equal(replace(got, descriptor=pair[0], major=pair[1]).addresses, meant.addresses):
-                return tuple(
-                    DescriptorMistake(
-                        field=field, got=_value(pairs[0], field),
-                        meant=pairs[0][0].stride if field == "exchanged" else _value(pairs[1], field),
-                        text=_TEXTS[field](got.operand, *pairs),
-                    )
-                    for field in chosen
-                )  # fmt: skip
+                return tuple(descriptor_mistake(field, got, meant) for field in chosen)
     raise AssertionError("all fields together are what was meant")
 
 
@@ -199,7 +202,7 @@ def diagnose_descriptor(
     """
     got = shared_reading(instruction, operand, descriptor, major=major)
     right = shared_reading(instruction, operand, meant, major=meant_major or major)
-    mistakes = descriptor_mistakes(got, right)
+    mistakes = _mistakes(got, right)
     apart = np.argwhere(got.addresses != right.addresses)
     if not len(apart):
         pairs = (got.descriptor, got.major), (right.descriptor, right.major)

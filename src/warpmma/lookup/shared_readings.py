@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from types import MappingProxyType
 
 from .._arguments import check_choice, is_integer
@@ -149,7 +149,9 @@ class SharedReading(Record):
             raise OperandError(f"memory is {octets.dtype} {list(octets.shape)}; expected uint8 [size]")
         inside, size = self.inside(at, octets.size), max(1, self.bits // 8)
         places = np.where(inside, self.addresses - at, 0)[..., None] + np.arange(size)
-        taken = np.where(inside[..., None], octets[places] if octets.size else np.uint8(0), np.uint8(0))
+        taken = np.where(
+            inside[..., None], octets[places] if octets.size else np.zeros(places.shape, np.uint8), np.uint8(0)
+        )
         codes = np.ascontiguousarray(taken).view(f"<u{size}")[..., 0].astype(f"u{size}")
         if self.bits == 1:
             codes = codes >> (np.arange(self.shape[1 if self.operand == "A" else 0]) % 8).astype(np.uint8).reshape(
@@ -231,6 +233,11 @@ def shared_reading(
     check_choice("operand", operand, SHARED_OPERANDS)
     check_choice("major", major, MAJORS)
     found = descriptor if isinstance(descriptor, MatrixDescriptor) else MatrixDescriptor.from_word(descriptor)
+    return _checked(record, operand, found, major)
+
+
+@lru_cache(maxsize=8)  # `what` asks again and again
+def _checked(record: WarpgroupInstruction, operand: str, found: MatrixDescriptor, major: Major) -> SharedReading:
     made = SharedReading(instruction=record, operand=operand, descriptor=found, major=major)
     made.locate(0, 0)  # checks the major-ness
     return made

@@ -36,6 +36,7 @@ from ..output.streams import write
 from ..output.terminal import Paint, add_output, paint_of, tabulated
 
 if TYPE_CHECKING:
+    from ...layouts import SharedCell
     from ...lookup import WordPart
 
 
@@ -152,7 +153,7 @@ def run_what(options: argparse.Namespace) -> int:
         options.refuse(f"the following arguments are required: {needed}")
     instruction, operand, target = looked_up(options)
     if options.descriptor is not None:
-        in_memory = what(
+        in_memory: tuple[SharedCell, ...] = what(  # type: ignore[call-overload]
             instruction, operand, address=options.address, target=target, lane=options.lane,
             register=options.register, **described(options), **selected(options),  # refused where they are not 0
         )  # fmt: skip

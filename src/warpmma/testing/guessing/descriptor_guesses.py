@@ -2,14 +2,14 @@
 
 1. One field is changed at a time: leading and stride exchanged or another size, another swizzle, base offset or
    major-ness, a start that is some chunks, groups of eight lines or panels away.
-2. A descriptor that reads what was meant is no mistake. Of several that read the same tile the first in the order of
-   `lookup.FIELDS` is tried.
+2. A descriptor that reads what was meant is no mistake. Several that read the same tile are tried once, and each field
+   that explains it is named, with the first of its values: a swizzle of w bytes uses a base offset modulo w / 16.
 3. One that reads outside of the memory that is given is not tried, and counted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -22,34 +22,45 @@ from ...arithmetic import Engine
 from ...errors import OperandError, shown
 from ...execution import SharedOperand, execute, load
 from ...isa import WarpgroupInstruction
-from ...layouts import SWIZZLES, Major, MatrixDescriptor
-from ...lookup import SHARED_OPERANDS, SharedReading, descriptor_mistakes, shared_reading
+from ...layouts import MAJORS, SWIZZLES, Major, MatrixDescriptor
+from ...lookup import SHARED_OPERANDS, Field, SharedReading, descriptor_mistake, shared_reading
 from .searching import LISTED, Guesses
 
 _CHUNK, _WINDOW = 16, 1 << 18
-_CHUNKS, _STEPS = 64, 8  # how far a start is moved
+_CHUNKS, _STEPS, _K = 64, 8, 32  # how far a start is moved; bytes of k that most instructions read
 _SIZES = tuple(16 << i for i in range(13))  # of leading and stride
 
-_Pair = tuple[MatrixDescriptor, Major]
+_Named = tuple[Field, SharedReading]
 
 
-def mistaken(meant: SharedReading) -> Iterator[_Pair]:
-    """List descriptors that a kernel may have instead (rule 1), in the order of `lookup.FIELDS`."""
+def mistaken(meant: SharedReading) -> Iterator[_Named]:
+    """List what a kernel may read instead, and the field that would be wrong (rule 1), in the order of `FIELDS`."""
     d, major = meant.descriptor, meant.major
-    yield replace(d, leading=d.stride, stride=d.leading), major
-    yield from ((replace(d, swizzle=x), major) for x in SWIZZLES)
-    yield from ((replace(d, base_offset=x), major) for x in range(8))
+
+    def changed(field: Field, values: Iterable[int]) -> Iterator[_Named]:
+        for x in values:
+            if 0 <= x < _WINDOW:
+                yield field, replace(meant, descriptor=replace(d, **{field: x}))
+
+    yield "exchanged", replace(meant, descriptor=replace(d, leading=d.stride, stride=d.leading))
+    yield from changed("swizzle", SWIZZLES)
     if meant.bits == 16:
-        yield d, "MN" if major == "K" else "K"
-    moves = [_CHUNK * x for x in range(1, _CHUNKS + 1)]
-    moves += [x * step for step in d.steps(major) for x in range(1, _STEPS + 1)]
-    starts = [0, *(d.start + sign * x for x in dict.fromkeys(moves) for sign in (-1, 1))]
-    yield from ((replace(d, start=x), major) for x in starts if 0 <= x < _WINDOW)
+        yield "major", replace(meant, major="MN" if major == "K" else "K")
+    yield from changed("start", (0, *(d.start + x for x in dict.fromkeys(_moves(d, major)))))
+    yield from changed("base_offset", range(8))
     sizes = {0, *_SIZES, 8 * max(_CHUNK, d.swizzle)}
     for name in ("leading", "stride"):
         own = getattr(d, name)
-        near = {own // 32 * 16, 2 * own, d.leading, d.stride}
-        yield from ((replace(d, **{name: x}), major) for x in sorted(sizes | near) if x < _WINDOW)
+        yield from changed(name, sorted(sizes | {own // 32 * 16, 2 * own, d.leading, d.stride}))
+
+
+def _moves(d: MatrixDescriptor, major: Major) -> Iterator[int]:
+    """How far a start may be off: chunks, groups of eight lines, panels, and back to an earlier k of another panel."""
+    for sign in (-1, 1):
+        yield from (sign * _CHUNK * x for x in range(1, _CHUNKS + 1))
+        yield from (sign * step * x for step in d.steps(major) for x in range(1, _STEPS + 1))
+    panel = d.steps(major)[1]
+    yield from (_K * x - panel * y for y in range(1, _STEPS + 1) for x in range(-3, 4))
 
 
 def guess_descriptor(
@@ -80,19 +91,20 @@ def guess_descriptor(
             continue
         meant = _meant(record, operand, shared)
         size = np.shape(shared.memory)[-1]
-        for major, readings in _distinct(meant).items():
-            legal = [x for x in readings if x.inside(shared.at, size).all()]
-            outside += len(readings) - len(legal)
-            tried += len(legal)
-            if not legal:
+        distinct = _distinct(meant)
+        legal = [x for x in distinct if x[0][1].inside(shared.at, size).all()]
+        outside += len(distinct) - len(legal)
+        tried += len(legal)
+        for major in MAJORS:
+            group = [x for x in legal if x[0][1].major == major]
+            if not group:
                 continue
-            words = np.array([x.descriptor.word for x in legal], np.uint64)
+            words = np.array([x[0][1].descriptor.word for x in group], np.uint64)
             words = words.reshape(-1, *[1] * (np.ndim(shared.memory) - 1))
-            changed = replace(shared, descriptor=words, transposed=major == "MN")
-            found = results({operand: changed})
-            for reading, d in zip(legal, found.reshape(len(legal), *seen.shape), strict=True):
+            found = results({operand: replace(shared, descriptor=words, transposed=major == "MN")})
+            for same, d in zip(group, found.reshape(len(group), *seen.shape), strict=True):
                 if np.array_equal(d, seen):
-                    texts.append(" and ".join(x.text for x in descriptor_mistakes(reading, meant)))
+                    texts += [descriptor_mistake(field, reading, meant).text for field, reading in same]
     untried = (f"{counted(outside, 'descriptor')} that would read outside of the memory given",) if outside else ()
     many = len(texts) > LISTED
     return Guesses(
@@ -118,14 +130,10 @@ def _meant(record: WarpgroupInstruction, operand: str, shared: SharedOperand) ->
     return shared_reading(record, operand, int(words[0]), major="MN" if shared.transposed else "K")
 
 
-def _distinct(meant: SharedReading) -> dict[Major, list[SharedReading]]:
-    """Rule 2: readings by their major-ness."""
-    found: dict[Major, list[SharedReading]] = {"K": [], "MN": []}
-    known = {meant.addresses.tobytes()}
-    for descriptor, major in mistaken(meant):
-        reading = replace(meant, descriptor=descriptor, major=major)
-        key = reading.addresses.tobytes()
-        if key not in known:
-            known.add(key)
-            found[major].append(reading)
-    return found
+def _distinct(meant: SharedReading) -> list[list[_Named]]:
+    """Rule 2: what reads the same tile together, one of each field."""
+    found: dict[bytes, dict[Field, SharedReading]] = {}
+    for field, reading in mistaken(meant):
+        found.setdefault(reading.addresses.tobytes(), {}).setdefault(field, reading)
+    found.pop(meant.addresses.tobytes(), None)
+    return [list(same.items()) for same in found.values()]

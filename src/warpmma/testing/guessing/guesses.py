@@ -104,6 +104,7 @@ def guess(
         return guess_descriptor(
             record, a, b, c, got=got, target=target, engine=engine, metadata=metadata, selector=selector
         )
+    assert isinstance(record, Instruction)
     problem = posed(
         record, target, a, b, c, got, metadata=metadata, selector=selector, scale_a=scale_a, scale_b=scale_b,
         byte_id_a=byte_id_a, thread_id_a=thread_id_a, byte_id_b=byte_id_b, thread_id_b=thread_id_b,
