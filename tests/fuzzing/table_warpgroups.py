@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
+import numpy as np
+
 import warpmma as wm
-from warpmma import sparsity
+from warpmma import lookup, sparsity
 from warpmma.isa import WarpgroupInstruction
-from warpmma.layouts import MatrixDescriptor
+from warpmma.layouts import MatrixDescriptor, SharedTile
 
 from . import legal
 from .calls import Entry
@@ -84,6 +86,43 @@ def _descriptor(rng: Rng) -> MatrixDescriptor:
     )  # fmt: skip
 
 
+def _word(rng: Rng) -> int:
+    return _descriptor(rng).word
+
+
+def _located(rng: Rng) -> dict[str, Any]:
+    bits = pick(rng, (1, 8, 16, 32))
+    return {"self": _descriptor(rng), "row": int(rng.integers(256)), "column": int(rng.integers(64)), "bits": bits,
+            "major": pick(rng, ("K", "MN")) if bits == 16 else "K"}  # fmt: skip
+
+
+def _tile(rng: Rng) -> SharedTile:
+    bits = pick(rng, (1, 8, 16, 32))
+    return SharedTile(
+        rows=64, columns=256, bits=bits, major=pick(rng, ("K", "MN")) if bits == 16 else "K",
+        swizzle=pick(rng, (0, 32, 64, 128)), start=128 * int(rng.integers(16)), base_offset=int(rng.integers(8)),
+    )  # fmt: skip
+
+
+def _laid(rng: Rng) -> dict[str, Any]:
+    return {"self": _tile(rng), "matrix": rng.integers(0, 2, (64, 256))}
+
+
+def _back(rng: Rng) -> dict[str, Any]:
+    tile = _tile(rng)
+    return {"self": tile, "memory": rng.integers(0, 256, tile.size, np.uint8)}
+
+
+def _read(rng: Rng) -> dict[str, Any]:
+    i, operand = _instruction(rng), pick(rng, "AB")
+    return {"instruction": i, "operand": operand, "descriptor": _word(rng), "major": _place(rng, i)["major"]}
+
+
+def _called(kind: type, member: str) -> Any:
+    found = getattr(kind, member)
+    return found if callable(found) else lambda self: getattr(self, member)
+
+
 def _shared(rng: Rng) -> wm.SharedOperand:
     found: wm.SharedOperand = _operand(rng, _instruction(rng), "B", legal.batch(rng))
     return found
@@ -122,9 +161,41 @@ ENTRIES = (
         name=f"{_D}.advanced", call=MatrixDescriptor.advanced, weight=0.5,
         make=lambda rng: {"self": _descriptor(rng), "size": 16 * int(rng.integers(0, 64))},
     ),
-    Entry(
-        name=f"{_D}.word", call=lambda self: self.word, weight=0.2, make=lambda rng: {"self": _descriptor(rng)},
-        fixed=("self",),
+    Entry(name=f"{_D}.from_word", call=MatrixDescriptor.from_word, make=lambda rng: {"word": _word(rng)}),
+    Entry(name=f"{_D}.locate", call=MatrixDescriptor.locate, make=_located),
+    Entry(name=f"{_D}.steps", call=MatrixDescriptor.steps, weight=0.2,
+          make=lambda rng: {"self": _descriptor(rng), "major": pick(rng, ("K", "MN"))}),
+    Entry(name=_T, call=SharedTile, make=lambda rng: _fields(_tile(rng)), weight=2),
+    Entry(name=f"{_T}.bytes", call=SharedTile.bytes, make=_laid),
+    Entry(name=f"{_T}.matrix", call=SharedTile.matrix, make=_back),
+    Entry(name=f"{_T}.locate", call=SharedTile.locate, make=lambda rng: {"self": _tile(rng), "row": 0, "column": 0}),
+    Entry(name=f"{_T}.element", call=SharedTile.element,
+          make=lambda rng: {"self": (tile := _tile(rng)), "address": tile.start, "bit": int(rng.integers(8))}),
+    Entry(name=f"{_T}.descriptor", call=SharedTile.descriptor, make=lambda rng: {"self": _tile(rng), "k": 0, "row": 0}),
+    Entry(name="warpmma.lookup:shared_reading", call=lookup.shared_reading, make=_read, weight=2),
+    Entry(name="warpmma:diagnose_descriptor", call=wm.diagnose_descriptor, weight=2,
+          make=lambda rng: {**_read(rng), "meant": _word(rng)}),
+    Entry(name=f"{_R}.locate", call=lookup.SharedReading.locate,
+          make=lambda rng: {"self": lookup.shared_reading(**_read(rng)), "row": 0, "column": 0}),
+    Entry(name=f"{_R}.elements", call=lookup.SharedReading.elements,
+          make=lambda rng: {"self": lookup.shared_reading(**_read(rng)), "address": 0x400}),
+    Entry(name=f"{_R}.inside", call=lookup.SharedReading.inside,
+          make=lambda rng: {"self": lookup.shared_reading(**_read(rng)), "first": 0, "size": 1 << 12}),
+    Entry(name=f"{_R}.matrix", call=lookup.SharedReading.matrix,
+          make=lambda rng: {"self": lookup.shared_reading(**_read(rng)), "memory": np.zeros(256, np.uint8), "at": 64}),
+    *(
+        Entry(name=f"{name}.{member}", call=_called(kind, member), weight=0.2, fixed=("self",),
+              make=lambda rng, made=made: {"self": made(rng)})
+        for name, kind, made, members in (
+            (_D, MatrixDescriptor, _descriptor, ("word",)),
+            (_T, SharedTile, _tile, (
+                "width", "lines", "line_bytes", "panels", "size", "steps", "addresses", "__getstate__",
+            )),
+            (_R, lookup.SharedReading, lambda rng: lookup.shared_reading(**_read(rng)), (
+                "bits", "shape", "cells", "addresses", "accesses", "text", "csv", "json", "svg", "__getstate__",
+            )),
+        )
+        for member in members
     ),
 )  # fmt: skip
 """The entries of this table."""
