@@ -52,6 +52,7 @@ INNER: dict[str, str] = {
     **table_cuda.INNER,
     **table_errors.INNER,
     **table_fragments.INNER,
+    **table_warpgroups.INNER,
     **dict.fromkeys((f"warpmma.ptx:{x}" for x in ("entries_meant", "source_name")), "for names of entries"),
     **dict.fromkeys(
         (f"warpmma.torch:{x}" for x in (

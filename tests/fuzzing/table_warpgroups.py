@@ -16,7 +16,7 @@ from . import legal
 from .calls import Entry
 from .hostile import Rng, chance, pick
 
-__all__ = ["ENTRIES"]
+__all__ = ["ENTRIES", "INNER"]
 
 _D, _T, _R = "warpmma:MatrixDescriptor", "warpmma:SharedTile", "warpmma.lookup:SharedReading"
 
@@ -161,7 +161,6 @@ ENTRIES = (
         name=f"{_D}.advanced", call=MatrixDescriptor.advanced, weight=0.5,
         make=lambda rng: {"self": _descriptor(rng), "size": 16 * int(rng.integers(0, 64))},
     ),
-    Entry(name=f"{_D}.from_word", call=MatrixDescriptor.from_word, make=lambda rng: {"word": _word(rng)}),
     Entry(name=f"{_D}.locate", call=MatrixDescriptor.locate, make=_located),
     Entry(name=f"{_D}.steps", call=MatrixDescriptor.steps, weight=0.2,
           make=lambda rng: {"self": _descriptor(rng), "major": pick(rng, ("K", "MN"))}),
@@ -199,3 +198,17 @@ ENTRIES = (
     ),
 )  # fmt: skip
 """The entries of this table."""
+
+INNER = {
+    **dict.fromkeys(
+        ("warpmma.layouts:SharedCell", "warpmma.layouts:SharedCell.__getstate__", "warpmma.layouts:SharedCell.bank",
+         "warpmma.lookup:SharedReading", "warpmma.lookup:SharedReading.wavefronts",
+         *(f"warpmma.lookup:{x}{member}" for x in ("DescriptorDiagnosis", "DescriptorMistake")
+           for member in ("", ".__getstate__")),
+         "warpmma.lookup:DescriptorDiagnosis.__str__"),
+        "made by `where`, `shared_reading` and `diagnose_descriptor`, which check",
+    ),
+    "warpmma.layouts:swizzled": "for rooms above, with addresses",
+    "warpmma.lookup:descriptor_mistake": "for guesses, with two readings",
+}  # fmt: skip
+"""Callables without an entry, and why."""

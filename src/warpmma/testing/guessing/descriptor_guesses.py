@@ -2,7 +2,7 @@
 
 1. One field is changed at a time: leading and stride exchanged or another size, another swizzle, base offset or
    major-ness, a start that is some chunks, groups of eight lines or panels away.
-2. A descriptor that reads what was meant is no mistake. Several that read the same tile are tried once, and each field
+2. A descriptor that reads what was meant is left out. Several that read the same tile are tried once, and each field
    that explains it is named, with the first of its values: a swizzle of w bytes uses a base offset modulo w / 16.
 3. One that reads outside of the memory that is given is not tried, and counted.
 """
