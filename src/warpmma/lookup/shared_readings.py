@@ -66,7 +66,7 @@ class SharedReading(Record):
         return (i.m, i.k // (2 if i.sparse else 1)) if self.operand == "A" else (i.k, i.n)
 
     def _turned(self, row: int, column: int) -> tuple[int, int]:
-        """Exchange coordinates of B, of which descriptors have n first."""
+        """Exchange coordinates of B: descriptors have n first."""
         return (row, column) if self.operand == "A" else (column, row)
 
     def locate(self, row: int, column: int) -> SharedCell:

@@ -35,7 +35,7 @@ def _rows(of: SharedReading) -> Iterator[list[str]]:
 
 
 def title(of: SharedReading) -> str:
-    """Say which operand of which instruction is read by which bits."""
+    """Name the operand, its instruction, and the bits that describe it."""
     return f"{of.operand} of {of.instruction}, {of.major}-major, by {of.descriptor.word:#018x}"
 
 
