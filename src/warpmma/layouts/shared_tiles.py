@@ -299,8 +299,8 @@ class SharedTile(Record):
         Raises
         ------
         OperandError
-            What no `wgmma` reads, elements of 4 bits or MN-major ones of other than 16; a start that is not a multiple of
-            16 bytes; a part outside of the tile; one that begins inside of a panel and does not end in it.
+            What no `wgmma` reads, elements of 4 bits or MN-major ones of other than 16; a start that is not a
+            multiple of 16 bytes; a part outside of the tile; one that begins inside of a panel and does not end in it.
 
         Examples
         --------
