@@ -47,7 +47,7 @@ def _window(words: str) -> tuple[int, int]:
     found = re.fullmatch(r"([^:]+):([^:]+)", words)
     first, end = (number(found[1]), number(found[2])) if found else (0, -1)
     if not 0 <= first <= end:
-        raise argparse.ArgumentTypeError(f"{shown(words)} cannot be read as a window; expected FIRST:END, such as 0x400:0x2400")
+        raise argparse.ArgumentTypeError(f"{shown(words)} names no window; expected FIRST:END, such as 0x400:0x2400")
     return first, end
 
 
