@@ -57,12 +57,12 @@ if TYPE_CHECKING:  # what `_ORIGINS` says
         UnsupportedError,
         WarpmmaError,
     )
-    from .execution import evidence, execute, load, mma, store
+    from .execution import SharedOperand, evidence, execute, load, mma, store
     from .formats import FORMATS
     from .isa import TARGET_NAMES as TARGETS
     from .isa import Instruction, find, instructions, parse
-    from .layouts import TensorMap
-    from .lookup import what, where
+    from .layouts import MatrixDescriptor, SharedTile, TensorMap
+    from .lookup import diagnose_descriptor, what, where
     from .machine import Device, RegisterFile
     from .products import Choice, choose, matmul
 
@@ -77,6 +77,7 @@ __all__ = [
     "Instruction",
     "KernelError",
     "LimitError",
+    "MatrixDescriptor",
     "MetadataError",
     "MnemonicError",
     "OperandError",
@@ -84,12 +85,15 @@ __all__ = [
     "RegisterError",
     "RegisterFile",
     "ScaleError",
+    "SharedOperand",
+    "SharedTile",
     "TargetError",
     "TensorMap",
     "UnknownNameError",
     "UnsupportedError",
     "WarpmmaError",
     "choose",
+    "diagnose_descriptor",
     "engines",
     "error",
     "evidence",
@@ -120,11 +124,11 @@ _ORIGINS = {
         "OperandError", "PtxError", "RegisterError", "ScaleError", "TargetError", "UnknownNameError",
         "UnsupportedError", "WarpmmaError",
     ),
-    ".execution": ("evidence", "execute", "load", "mma", "store"),
+    ".execution": ("SharedOperand", "evidence", "execute", "load", "mma", "store"),
     ".formats": ("FORMATS",),
     ".isa": ("Instruction", "TARGET_NAMES as TARGETS", "find", "instructions", "parse"),
-    ".layouts": ("TensorMap",),
-    ".lookup": ("what", "where"),
+    ".layouts": ("MatrixDescriptor", "SharedTile", "TensorMap"),
+    ".lookup": ("diagnose_descriptor", "what", "where"),
     ".machine": ("Device", "RegisterFile"),
     ".products": ("Choice", "choose", "matmul"),
 }  # fmt: skip

@@ -19,7 +19,7 @@ def test_the_page_is_written_where_it_is_asked_for(tmp_path: Path, capsys: Captu
     for argument, name in (("", "warpmma.html"), ("page.html", "page.html"), ("folder", "folder/warpmma.html")):
         assert main(["explore", *filter(None, [argument])]) == 0
         assert (tmp_path / name).read_text(encoding="utf-8") == explorer_page()
-        assert capsys.readouterr().out == f"{name}: 0.5 MB, to be opened in a browser\n"
+        assert capsys.readouterr().out == f"{name}: 0.6 MB, to be opened in a browser\n"
     assert sorted(x.name for x in tmp_path.iterdir()) == ["folder", "page.html", "warpmma.html"]  # and nothing else
 
 

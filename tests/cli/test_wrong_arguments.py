@@ -82,6 +82,7 @@ def test_whatever_is_written(command: str, words: list[str], folder: Path, monke
 RIGHT = {
     "list": ["m16n8k16"], "show": ["m16n8k16", "f16"], "where": ["m16n8k16", "f16", "A", "3", "5"],
     "what": ["m16n8k16", "f16", "A", "--lane", "14"], "layout": ["m16n8k16", "f16", "A"], "targets": ["sm_90"],
+    "descriptor": ["0x4000004000000040", "--instruction", "m64n8k16", "f16", "f32", "dense"],
     "evidence": ["m16n8k16", "f16"], "execute": ["m16n8k16", "f16", "A.npy", "B.npy", "--target", "sm_90"],
     "explain": ["m16n8k16", "f16", "--target", "sm_90", "--a", "1", "--b", "2"],
     "error": ["m16n8k16", "f16", "A.npy", "B.npy", "--target", "sm_90"], "completion": ["bash"],

@@ -146,7 +146,7 @@ LEFT = {
     "ldmatrix x4 trans": {"m8n8"},
     "wmma tf32": {"m16n16k8"},
     "movmatrix": {"m8n8"},
-    "wgmma m64n8 tf32": {"m64n8k8", "m64n80k8", "m64n88k8"},
+    "wgmma m64n8 tf32": {f"m64n{n}k{k}" for n in (8, 80, 88) for k in (8, 16)},
     "sp::ordered s4": {"m16n8k64", "m16n8k128"},
 }
 

@@ -34,6 +34,7 @@ from . import (
     table_rows,
     table_tensor_maps,
     table_threads,
+    table_warpgroups,
 )
 from .calls import Entry
 from .hostile import Rng, pick
@@ -44,7 +45,8 @@ _WRITTEN = (
     *table_numbers.ENTRIES, *table_instructions.ENTRIES, *table_execution.ENTRIES, *table_kernel.ENTRIES,
     *table_threads.ENTRIES, *table_rows.ENTRIES, *table_files.ENTRIES, *table_devices.ENTRIES,
     *table_ptx.ENTRIES, *table_cuda.ENTRIES, *table_fragments.ENTRIES,
-    *table_lookup.ENTRIES, *table_pictures.ENTRIES, *table_errors.ENTRIES, *table_tensor_maps.ENTRIES,
+    *table_warpgroups.ENTRIES, *table_tensor_maps.ENTRIES,
+    *table_lookup.ENTRIES, *table_pictures.ENTRIES, *table_errors.ENTRIES,
 )  # fmt: skip
 
 INNER: dict[str, str] = {
@@ -52,6 +54,7 @@ INNER: dict[str, str] = {
     **table_errors.INNER,
     **table_fragments.INNER,
     **table_tensor_maps.INNER,
+    **table_warpgroups.INNER,
     **dict.fromkeys((f"warpmma.ptx:{x}" for x in ("entries_meant", "source_name")), "for names of entries"),
     **dict.fromkeys(
         (f"warpmma.torch:{x}" for x in (
@@ -188,7 +191,7 @@ INNER: dict[str, str] = {
             *(f"isa:{kind}{member}" for kind in ("PtxInstruction", "FormInstruction", "MatrixInstruction")
               for member in ("", ".__str__", ".__getstate__")),
             "isa:FormInstruction.targets", *(f"isa:MatrixInstruction.{member}" for member in (
-                "block_scale", "canonical", "documented", "family", "format", "layout", "mnemonic", "ptx",
+                "block_scale", "canonical", "documented", "family", "format", "layout", "mnemonic", "packing", "ptx",
                 "scales_per_row", "shape", "sparse", "svg", "targets", "type",
             )),
         )),

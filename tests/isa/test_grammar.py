@@ -172,7 +172,7 @@ def test_a_word_of_two_parts_is_refused() -> None:
 
 def test_a_grammar_for_another_record_is_refused() -> None:
     with pytest.raises(
-        TableError, match=r"^WarpgroupInstruction has the fields \['m', 'n', .*; its grammar spells \['spar"
+        TableError, match=r"^WarpgroupInstruction has the fields \['sparsity', 'm', .*; its grammar spells \['spar"
     ):
         _ = Table(record=WarpgroupInstruction, grammar=MMA).rows
 

@@ -62,7 +62,7 @@ def test_places_are_those_of_the_rooms_that_pack() -> None:
                 scales[outer - 3, blocks - 1] = 3
                 turned = scales if operand == "A" else scales.T
                 words = scaling.pack_scales(turned, i, operand, **given)  # type: ignore[arg-type]
-                cell = where(i, name, outer - 3, blocks - 1, **given)  # type: ignore[arg-type]
+                cell = where(i, name, outer - 3, blocks - 1, **given)  # type: ignore[call-overload]
                 assert words[cell.lane] == 3 << cell.low and np.count_nonzero(words) == 1
 
 

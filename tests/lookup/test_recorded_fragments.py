@@ -10,7 +10,7 @@ import pytest
 from arrays import Array
 
 from warpmma.isa import FragmentInstruction, FragmentMove, WmmaTransfer, fragment_instructions
-from warpmma.lookup import ids_of, operand_layout, where
+from warpmma.lookup import Cell, ids_of, operand_layout, where
 
 DATA = Path(__file__).parents[1] / "data"
 TARGET = "sm_90"
@@ -35,7 +35,7 @@ def bits_at(data: Array, bit: int, count: int) -> int:
 
 def held(registers: Array, instruction: FragmentInstruction, operand: str, *place: int, **given: Any) -> int:
     """Read an element where `where` finds it, in registers `[register, lane]`."""
-    cell = where(instruction, operand, *place, target=TARGET, **given)
+    cell: Cell = where(instruction, operand, *place, target=TARGET, **given)
     return int(registers[cell.register, cell.lane]) >> cell.low & ((1 << (cell.high - cell.low + 1)) - 1)
 
 

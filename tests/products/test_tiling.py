@@ -221,7 +221,26 @@ def test_tensor_scales_of_every_size(x: float, y: float) -> None:
 
 # Warpgroup instructions.
 
-WARPGROUP = list({(i.d_type, i.a_type, i.b_type, i.satfinite): i for i in warpgroup_instructions()}.values())
+WARPGROUP = list(
+    {(i.d_type, i.a_type, i.b_type, i.satfinite): i for i in warpgroup_instructions() if not i.sparse}.values()
+)
+SPARSE_WARPGROUP = list(
+    {(i.d_type, i.a_type, i.b_type, i.satfinite): i for i in warpgroup_instructions() if i.sparse}.values()
+)
+
+
+@pytest.mark.parametrize("i", SPARSE_WARPGROUP, ids=str)
+def test_sparse_warpgroup_products(i: Any) -> None:
+    """A chain of instructions, each of which `mma` computes from registers."""
+    rng = np.random.default_rng(9)
+    a, b, c = drawn(i, 64, i.n, 2 * i.k, rng)
+    left, right, start = typed(i, a, b, c)
+    left = sp.prune(left, i)
+    for half in (slice(0, i.k), slice(i.k, 2 * i.k)):
+        start = wm.mma(i, left[:, half], right[half], start, target="sm_90a")
+    for engine in ENGINES:
+        d = wm.matmul(left, right, typed(i, a, b, c)[2], instruction=i, target="sm_90a", engine=engine)
+        same(d.view(i.format("D").code_dtype), start.view(i.format("D").code_dtype))
 
 
 @pytest.mark.parametrize("i", WARPGROUP, ids=str)

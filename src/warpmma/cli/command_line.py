@@ -50,6 +50,7 @@ COMMANDS: Mapping[str, Command] = MappingProxyType({
         (_LOOK, "where", "lookup_commands", "where an element sits: its lane, register and bits"),
         (_LOOK, "what", "lookup_commands", "what a lane's register holds"),
         (_LOOK, "layout", "view_commands", "a whole operand: every element with its lane and register"),
+        (_LOOK, "descriptor", "descriptor_command", "what a descriptor of wgmma reads, and which field is wrong"),
         (_LOOK, "targets", "targets_command", "GPUs, their targets, and what each target has"),
         (_LOOK, "evidence", "evidence_command", "how the arithmetic of each target is known"),
         (_LOOK, "tensormap", "tensormap_command", "the 128 bytes of a tensor map, and what a load brings"),

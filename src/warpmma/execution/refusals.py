@@ -10,7 +10,7 @@ import numpy.typing as npt
 from .._arguments import check_choice, is_integer
 from .._arrays import MOST_ELEMENTS, Array, as_array
 from ..errors import OperandError, UnsupportedError, shown
-from ..isa import Instruction
+from ..isa import Instruction, MatrixInstruction
 from ..layouts import Operand
 from ..registers import LANES
 from ..scaling import block_scales
@@ -62,15 +62,19 @@ def check_words(
     return found
 
 
+def refuse_others(instruction: MatrixInstruction, **given: tuple[object, object]) -> None:
+    """Raise `OperandError` for an argument of instructions of another kind; each comes with its default."""
+    for name, (value, default) in given.items():
+        if value is not default and not (is_integer(value) and value == default):
+            kinds = (
+                "wgmma" if name.split()[0] in ("scale_d", "imm_a", "imm_b", "swizzle", "major") else "block-scaled mma"
+            )
+            raise OperandError(f"{instruction} takes no {name} (it is of {kinds}); got {shown(value)}")
+
+
 def check_choices(instruction: Instruction, selector: int, undefined: str, ids: Ids) -> None:
     """Refuse a selector, byte-id or thread-id that the instruction does not take, or that is out of range."""
-    check_choice("undefined", undefined, ("error", "hardware"))
-    if undefined == "hardware" and not instruction.sparse:
-        raise OperandError(f"{instruction} is dense: it has no metadata, undefined or not; leave undefined='error'")
-    if instruction.sparse:
-        sparse_a(instruction).check_selector(selector)
-    elif not is_integer(selector) or selector:
-        raise OperandError(f"{instruction} is dense: it takes no selector; got {shown(selector)}")
+    check_selector(instruction, selector, undefined)
     for operand, named in ids.items():
         if instruction.block_scale:
             block_scales(instruction).check_ids(operand, **named)
@@ -82,7 +86,18 @@ def check_choices(instruction: Instruction, selector: int, undefined: str, ids: 
                 )
 
 
-def check_sparse(instruction: Instruction, metadata: Array, selector: int, undefined: str, target: str) -> bool:
+def check_selector(instruction: MatrixInstruction, selector: int, undefined: str) -> None:
+    """Refuse a selector or a treatment of metadata that the instruction does not take."""
+    check_choice("undefined", undefined, ("error", "hardware"))
+    if undefined == "hardware" and not instruction.sparse:
+        raise OperandError(f"{instruction} is dense: it has no metadata, undefined or not; leave undefined='error'")
+    if instruction.sparse:
+        sparse_a(instruction).check_selector(selector)
+    elif not is_integer(selector) or selector:
+        raise OperandError(f"{instruction} is dense: it takes no selector; got {shown(selector)}")
+
+
+def check_sparse(instruction: MatrixInstruction, metadata: Array, selector: int, undefined: str, target: str) -> bool:
     """Refuse metadata that is undefined or of unknown effect; return whether tf32 halves may be mixed."""
     if undefined == "hardware":
         if target not in UNDEFINED_MEASURED:

@@ -31,13 +31,15 @@ from ..arithmetic import (
     resolve,
     take_rows,
 )
-from ..isa import Instruction, MatrixInstruction, check_target, parse, parse_any
+from ..isa import Instruction, MatrixInstruction, WarpgroupInstruction, check_target, parse_any
 from ..layouts import Layout
 from ..registers import LANES
 from ..scaling import block_scales
 from ..sparsity import sparse_a
 from .batches import CHUNK, NATIVE_CHUNK, broadcast, cut, reader
-from .refusals import Ids, Undefined, check_choices, check_fragment, check_sparse, check_words
+from .refusals import Ids, Undefined, check_choices, check_fragment, check_sparse, check_words, refuse_others
+from .shared_operands import SharedOperand
+from .warpgroups import WarpgroupOptions, execute_warpgroup
 
 
 class Gather:
@@ -90,23 +92,26 @@ def _gather(layout: Layout, dtype: np.dtype[Any], arrange: Callable[[Array], Arr
 
 
 def execute(
-    instruction: str | Instruction, a: npt.ArrayLike, b: npt.ArrayLike, c: npt.ArrayLike, *, target: str,
+    instruction: str | Instruction | WarpgroupInstruction, a: npt.ArrayLike | SharedOperand,
+    b: npt.ArrayLike | SharedOperand, c: npt.ArrayLike, *, target: str,
     metadata: npt.ArrayLike | None = None, selector: int = 0, undefined: Undefined = "error",
     scale_a: npt.ArrayLike | None = None, scale_b: npt.ArrayLike | None = None,
     byte_id_a: int = 0, thread_id_a: int = 0, byte_id_b: int = 0, thread_id_b: int = 0,
+    scale_d: bool = True, imm_a: int = 1, imm_b: int = 1,
     engine: Engine = "auto", threads: int | None = None,
 ) -> Array:  # fmt: skip
-    """Execute an instruction on registers, for a batch of warps.
+    """Execute an instruction on registers, for a batch of warps, or of warpgroups.
 
     Parameters
     ----------
-    instruction : str or Instruction
+    instruction : str, Instruction or WarpgroupInstruction
     a, b, c : array_like of uint32 (uint64 for f64)
-        Registers `[..., register, 32]`; the leading dimensions broadcast.
+        Registers `[..., register, 32]`; the leading dimensions broadcast. Of `wgmma` `[..., register, 128]`, or
+        `[..., 4, register, 32]`, a warp at a time; B is a `SharedOperand`, A may be one.
     target : str
         Such as "sm_90".
     metadata : array_like of uint32
-        Of a sparse instruction: `[..., 32]`.
+        Of a sparse instruction: `[..., 32]`; of `wgmma` `[..., 128]` or `[..., 4, 32]`.
     selector : int
         Sparsity selector: which lanes hold the metadata.
     undefined : {"error", "hardware"}
@@ -115,6 +120,10 @@ def execute(
         Of a block-scaled instruction: `[..., 32]`.
     byte_id_a, thread_id_a, byte_id_b, thread_id_b : int
         Which bytes of which lanes hold the scales.
+    scale_d : bool
+        Of `wgmma`: whether D, whose old registers `c` has, is an addend; otherwise it is not read.
+    imm_a, imm_b : {1, -1}
+        Of `wgmma` with floating-point A and B: -1 negates A or B.
     engine : {"auto", "numpy", "native"}
         "auto" takes the fastest that is there; all give the same bits.
     threads : int, optional
@@ -123,14 +132,15 @@ def execute(
     Returns
     -------
     ndarray of uint32 (uint64 for f64)
-        Registers of D, `[..., register, 32]`.
+        Registers of D, `[..., register, 32]`; of `wgmma` `[..., register, 128]`.
 
     Raises
     ------
     MnemonicError, TargetError
         No such instruction, or not on this target.
     OperandError
-        A wrong register count, lane count or dtype, batches that do not broadcast, an operand too many or too few.
+        A wrong register count, lane count or dtype, batches that do not broadcast, an operand too many or too few;
+        a descriptor that reads outside of the memory that is given.
     MetadataError, ScaleError
         Undefined metadata or selector; undefined byte-id or thread-id.
 
@@ -141,9 +151,18 @@ def execute(
     >>> execute(i, ones, ones, np.zeros((2, 32), np.uint32), target="sm_75")[:, 0]
     array([16, 16], dtype=uint32)
     """
-    record = parse(instruction)
+    record = parse_any(instruction)
+    if isinstance(record, WarpgroupInstruction):
+        refuse_others(
+            record, scale_a=(scale_a, None), scale_b=(scale_b, None), byte_id_a=(byte_id_a, 0),
+            thread_id_a=(thread_id_a, 0), byte_id_b=(byte_id_b, 0), thread_id_b=(thread_id_b, 0),
+        )  # fmt: skip
+        options = WarpgroupOptions(scale_d=scale_d, imm_a=imm_a, imm_b=imm_b, selector=selector, undefined=undefined)
+        return execute_warpgroup(record, a, b, c, target, options, metadata, engine, threads)  # type: ignore[arg-type]
+    assert isinstance(record, Instruction)
+    refuse_others(record, scale_d=(scale_d, True), imm_a=(imm_a, 1), imm_b=(imm_b, 1))
     check_target(record, target)
-    operands = {name: check_fragment(record, name, x) for name, x in (("A", a), ("B", b), ("C", c))}
+    operands = {name: check_fragment(record, name, x) for name, x in (("A", a), ("B", b), ("C", c))}  # type: ignore[arg-type]
     ids: Ids = {
         "A": {"byte_id": byte_id_a, "thread_id": thread_id_a},
         "B": {"byte_id": byte_id_b, "thread_id": thread_id_b},

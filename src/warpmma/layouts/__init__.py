@@ -20,10 +20,12 @@ The exceptions are `mma.m8n8k4` with f16 operands, where l2 l3 name one of four 
 from .bit_layout import ORDERS, Cell, Layout
 from .fragment_tables import TABLE_FORMATS, FragmentTable, TableGrid
 from .laws import OPERANDS, Operand, accumulator, multiplicand, quad_pair, warpgroup
+from .matrix_descriptors import MAJORS, SWIZZLES, Major, MatrixDescriptor, SharedCell, swizzled
+from .shared_tiles import SharedTile
 from .tensor_maps import MAP_BYTES, MAP_TYPES, REPLACED, BoxCopy, Im2colBox, TensorMap, replace_field
 
 __all__ = [
-    "MAP_BYTES", "MAP_TYPES", "OPERANDS", "ORDERS", "REPLACED", "TABLE_FORMATS", "BoxCopy", "Cell", "FragmentTable",
-    "Im2colBox", "Layout", "Operand", "TableGrid", "TensorMap", "accumulator", "multiplicand", "quad_pair",
-    "replace_field", "warpgroup",
+    "MAJORS", "MAP_BYTES", "MAP_TYPES", "OPERANDS", "ORDERS", "REPLACED", "SWIZZLES", "TABLE_FORMATS", "BoxCopy",
+    "Cell", "FragmentTable", "Im2colBox", "Layout", "Major", "MatrixDescriptor", "Operand", "SharedCell", "SharedTile",
+    "TableGrid", "TensorMap", "accumulator", "multiplicand", "quad_pair", "replace_field", "swizzled", "warpgroup",
 ]  # fmt: skip

@@ -124,7 +124,7 @@ def read_words(
     if len(given) != LANES:
         raise OperandError(f"{record}: words are {shown(words)}; expected {LANES} integers, one of each lane")
     chosen = {"selector": selector} if operand == "metadata" else {"byte_id": byte_id, "thread_id": thread_id}
-    layout_table(record, operand, **chosen)  # type: ignore[arg-type]
+    layout_table(record, operand, **chosen)  # type: ignore[call-overload]
     for lane, word in enumerate(given):
         read_word(record, operand, word, lane=lane)
     numbers = {name: int(number) for name, number in chosen.items()}

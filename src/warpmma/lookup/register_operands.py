@@ -3,7 +3,7 @@
 1. "A", "B", "C" and "D" are the operands. Of a sparse A there are the stored elements, k/2 of them to a row; where they
    stand the metadata says. A `wgmma` has A (where it is in registers), C and D.
 2. "metadata" is the register of a sparse instruction: an element is a nibble, and speaks of a group of columns in a row
-   of A. The selector chooses which lanes are read: it names one of several matrices.
+   of A. The selector chooses which lanes are read: it names one of several matrices. A sparse `wgmma` has it too.
 3. "scale_a" and "scale_b" are the registers of block scales: an element is a byte, of a row of A, or a column of B, and
    one of its blocks along k. Byte-id and thread-id name one of several matrices.
 4. `ldmatrix`, `stmatrix`, `movmatrix` and `wmma` have what `FragmentInstruction.operands` says. "address" is the
@@ -109,8 +109,11 @@ def operand_layout(instruction: str | FragmentHolder, operand: str, target: str 
         return record.fragment(operand, target)
     if operand in OPERANDS:
         return record.layout(operand)
+    if operand == "metadata" and record.sparse:
+        return sparsity.metadata_layout(record)
     if not isinstance(record, Instruction):
-        raise OperandError(f"{record} has no {operand}; expected 'A', 'C' or 'D'")
+        expected = "'A', 'C', 'D' or 'metadata'" if record.sparse else "'A', 'C' or 'D'"
+        raise OperandError(f"{record} has no {operand}; expected {expected}")
     if operand == "address":
         raise OperandError(f"{record} has no address; expected 'A', 'B', 'C' or 'D'")
     if operand == "metadata":

@@ -334,7 +334,7 @@ def _check_shapes(record: ChainInstruction, a: tuple[int, ...], b: tuple[int, ..
     if len(a) < 2 or len(b) < 2 or a[-1] * (2 if stored else 1) != b[-2]:
         columns = "k/2" if stored else "k"
         raise OperandError(f"{record}: A is {a} and B is {b}; expected [..., m, {columns}] and [..., k, n]")
-    width = sparse_a(record).pattern.width if isinstance(record, Instruction) and record.sparse else 1
+    width = sparse_a(record).pattern.width if record.sparse else 1
     if b[-2] % width:
         raise OperandError(f"{record}: k is {b[-2]}; expected a multiple of {width}, the group of the sparsity pattern")
 

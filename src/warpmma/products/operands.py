@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from .._arrays import Array, as_array
 from ..errors import OperandError, ScaleError
-from ..isa import Instruction
+from ..isa import Instruction, MatrixInstruction
 from ..layouts import Operand
 from ..scaling import Quantized, block_scales
 from ..sparsity import sparse_a
@@ -53,8 +53,8 @@ def codes_of_operands(
 ) -> tuple[tuple[int, ...], Operands]:  # fmt: skip
     """Turn operands into codes, `[batch, rows, columns]` or `[1, rows, columns]`; return the shape of the batch too."""
     record, chosen = chain.instruction, None
-    if isinstance(record, Instruction) and record.sparse:
-        a, chosen = _stored(record, target, a, b.shape[-2], indices)
+    if record.sparse:
+        a, chosen = _stored(record, target, a, b.shape[-2], indices)  # type: ignore[arg-type]
     scales = _scales(record, a, b, scale_a, scale_b)
     of_a, of_b = _codes(record, "A", a), _codes(record, "B", b)
     if chain.float32 is not None and FLOAT32[chain.float32].rounded:
@@ -114,7 +114,9 @@ def check_c(record: ChainInstruction, c: tuple[int, ...], shape: tuple[int, ...]
 # Sparse operands
 
 
-def _stored(record: Instruction, target: str, a: Array, k: int, indices: npt.ArrayLike | None) -> tuple[Array, Array]:
+def _stored(
+    record: MatrixInstruction, target: str, a: Array, k: int, indices: npt.ArrayLike | None
+) -> tuple[Array, Array]:
     """Return stored elements of A, and the row of B within its instruction that each meets."""
     sparse = sparse_a(record)
     if indices is None:
@@ -127,7 +129,7 @@ def _stored(record: Instruction, target: str, a: Array, k: int, indices: npt.Arr
     return a, sparse.rows_met(nibbles)
 
 
-def check_indices_shape(record: Instruction, indices: Array, a: Array, k: int) -> None:
+def check_indices_shape(record: MatrixInstruction, indices: Array, a: Array, k: int) -> None:
     """Raise `OperandError` unless indices are integers, two for every group of each row of A."""
     expected = (a.shape[-2], k // sparse_a(record).pattern.width, 2)
     if indices.shape[-3:] != expected or indices.dtype.kind not in "iu":

@@ -14,6 +14,8 @@ VIEWS: Mapping[tuple[str, str], str] = MappingProxyType({
     ("WarpWords", "svg"): "fragments.word_pictures.words_svg",
     ("WarpWords", "html"): "fragments.word_pictures.words_html",
     ("FragmentTable", "svg"): "fragments.fragment_pictures.table_svg",
+    ("SharedReading", "text"): "fragments.shared_pictures.plain",
+    **{("SharedReading", kind): f"fragments.shared_pictures.{kind}" for kind in ("csv", "json", "svg")},
     ("Layout", "svg"): "fragments.fragment_pictures.layout_svg",
     ("Layout", "html"): "records.record_cards.layout_html",
     ("MatrixInstruction", "svg"): "fragments.fragment_pictures.instruction_svg",

@@ -10,8 +10,11 @@ rows those of A, its columns the groups of a row, and the selector names one of 
 * The row's bits are l2 l3 l4, then e2 for types of 16 and 32 bits and l0 for narrower ones.
 * Of the rest, in the order e0 e1 e2 l0 l1, the group takes as many as it needs, the selector what is left.
 
-In every function `instruction` is a mnemonic or a record, `selector` one of `selectors(instruction)`, `words`
-metadata registers, uint32 `[..., 32]`, and `indices` i0 and i1 of every group, 0 to 3, `[..., m, groups, 2]`.
+* In a `wgmma` each warp has the metadata of its 16 rows: l5 l6, which number the warps, are bits 4 and 5 of the row.
+
+In every function `instruction` is a mnemonic or a record of `mma` or `wgmma`, `selector` one of
+`selectors(instruction)`, `words` metadata registers, uint32 `[..., 32]` (of `wgmma` `[..., 128]`; `[..., 4, 32]` is
+read as well), and `indices` i0 and i1 of every group, 0 to 3, `[..., m, groups, 2]`.
 Anything else, a dense instruction too, is a `MetadataError`. A matrix is A, `[..., m, k]`, or its stored
 elements, `[..., m, k/2]`, of A's NumPy or ml_dtypes type or raw unsigned codes; another shape or dtype, and
 batches that do not broadcast, are an `OperandError`.

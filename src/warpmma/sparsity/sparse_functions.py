@@ -6,24 +6,27 @@ from collections.abc import Iterable
 
 from .._lazy_numpy import Array, UInt8, _arrays, np, npt
 from ..errors import MetadataError
-from ..isa import Instruction, check_target, parse
+from ..isa import MatrixInstruction, check_target, parse_any
 from ..layouts import Layout
 from ..registers import LANES
 from .patterns import WHOLE, Codes, Pattern, codes_asked, indices_of
 from .sparse_operand import SparseA, sparse_a
 
 
-def _asked(instruction: str | Instruction, selector: int = 0) -> SparseA:
+def _asked(instruction: str | MatrixInstruction, selector: int = 0) -> SparseA:
     """Read a sparse instruction, which must have the selector."""
-    found = sparse_a(parse(instruction))
+    found = sparse_a(parse_any(instruction))
     found.check_selector(selector)
     return found
 
 
 def _words(a: SparseA, words: npt.ArrayLike) -> Array:
     array = _arrays.as_array(words, f"{a.record}: metadata", MetadataError)
-    if array.shape[-1:] != (LANES,) or array.dtype != np.uint32:
-        raise MetadataError(f"{a.record}: metadata is {array.dtype} {array.shape}; expected uint32 [..., 32]")
+    lanes = a.layout.lanes
+    if array.dtype == np.uint32 and lanes > LANES and array.shape[-2:] == (lanes // LANES, LANES):
+        return array.reshape(*array.shape[:-2], lanes)  # a warp at a time
+    if array.shape[-1:] != (lanes,) or array.dtype != np.uint32:
+        raise MetadataError(f"{a.record}: metadata is {array.dtype} {array.shape}; expected uint32 [..., {lanes}]")
     return array
 
 
@@ -35,7 +38,7 @@ def _matrix(a: SparseA, matrix: npt.ArrayLike) -> Array:
     return _arrays.as_array(matrix, f"{a.record}: A")
 
 
-def pattern(instruction: str | Instruction) -> Pattern:
+def pattern(instruction: str | MatrixInstruction) -> Pattern:
     """Sparsity pattern of an instruction's A.
 
     Examples
@@ -43,10 +46,10 @@ def pattern(instruction: str | Instruction) -> Pattern:
     >>> pattern("mma.sp.sync.aligned.m16n8k64.row.col.s32.s4.s4.s32")
     Pattern(width=8)
     """
-    return sparse_a(parse(instruction)).pattern
+    return sparse_a(parse_any(instruction)).pattern
 
 
-def legal_codes(instruction: str | Instruction, target: str | None = None) -> Codes:
+def legal_codes(instruction: str | MatrixInstruction, target: str | None = None) -> Codes:
     """Nibbles that PTX defines for an instruction; an H200 reads all sixteen by the one rule.
 
     Two for tf32; the six with i0 < i1 for `mma.sp::ordered_metadata` and for 8-bit floating point, where the
@@ -64,7 +67,7 @@ def legal_codes(instruction: str | Instruction, target: str | None = None) -> Co
     >>> len(legal_codes(i)), len(legal_codes(i, "sm_90")), len(legal_codes(i, "sm_100"))
     (12, 12, 6)
     """
-    record = parse(instruction)
+    record = parse_any(instruction)
     if target is not None:
         check_target(record, target)
     return sparse_a(record).legal_codes(target)
@@ -73,12 +76,12 @@ def legal_codes(instruction: str | Instruction, target: str | None = None) -> Co
 # Metadata registers
 
 
-def selectors(instruction: str | Instruction) -> tuple[int, ...]:
+def selectors(instruction: str | MatrixInstruction) -> tuple[int, ...]:
     """Legal sparsity selectors of an instruction: each chooses lanes of every quad that hold metadata."""
-    return tuple(range(sparse_a(parse(instruction)).layout.matrices))
+    return tuple(range(sparse_a(parse_any(instruction)).layout.matrices))
 
 
-def metadata_place(instruction: str | Instruction, row: int, group: int, *, selector: int = 0) -> tuple[int, int]:
+def metadata_place(instruction: str | MatrixInstruction, row: int, group: int, *, selector: int = 0) -> tuple[int, int]:
     """Lane that holds the nibble of one group of a row, and the nibble's lowest bit.
 
     Examples
@@ -93,7 +96,7 @@ def metadata_place(instruction: str | Instruction, row: int, group: int, *, sele
     return found.lane, found.low
 
 
-def metadata_layout(instruction: str | Instruction) -> Layout:
+def metadata_layout(instruction: str | MatrixInstruction) -> Layout:
     """Layout of the metadata register: elements are nibbles, columns the groups of a row, matrices the selectors.
 
     Examples
@@ -102,13 +105,17 @@ def metadata_layout(instruction: str | Instruction) -> Layout:
     >>> layout.shape, layout.locate(9, 6, 1)
     ((2, 16, 8), (7, 0, 24))
     """
-    return sparse_a(parse(instruction)).layout
+    return sparse_a(parse_any(instruction)).layout
 
 
 def pack_metadata(
-    indices: npt.ArrayLike, instruction: str | Instruction, *, selector: int = 0, into: npt.ArrayLike | None = None
+    indices: npt.ArrayLike,
+    instruction: str | MatrixInstruction,
+    *,
+    selector: int = 0,
+    into: npt.ArrayLike | None = None,
 ) -> npt.NDArray[np.uint32]:
-    """Pack indices, whether legal or not, into metadata registers, uint32 `[..., 32]`.
+    """Pack indices, whether legal or not, into metadata registers, uint32 `[..., 32]`, of `wgmma` `[..., 128]`.
 
     Lanes that the selector leaves out are 0, or as in the registers `into`; the batches broadcast. Indices of a whole
     matrix, of rows and k that tiles of the instruction fill, become those of its tiles by
@@ -126,27 +133,27 @@ def pack_metadata(
     return a.pack(nibbles, selector, None if into is None else _words(a, into))
 
 
-def unpack_metadata(words: npt.ArrayLike, instruction: str | Instruction, *, selector: int = 0) -> UInt8:
+def unpack_metadata(words: npt.ArrayLike, instruction: str | MatrixInstruction, *, selector: int = 0) -> UInt8:
     """Unpack metadata registers into indices, uint8 `[..., m, groups, 2]`, whether legal or not."""
     a = _asked(instruction, selector)
     return indices_of(a.read(_words(a, words), selector))
 
 
 def check_metadata(
-    words: npt.ArrayLike, instruction: str | Instruction, *, selector: int = 0, legal: Iterable[int] | None = None
+    words: npt.ArrayLike, instruction: str | MatrixInstruction, *, selector: int = 0, legal: Iterable[int] | None = None
 ) -> None:
     """Raise `MetadataError` unless every nibble in the selected lanes is legal; no other lanes are looked at.
 
     Legal are `legal_codes(instruction)`, or the nibbles in `legal`, 0 to 15. The error names the first that is not by
     warp, lane and number, and states the legal ones and the rule.
     """
-    a = sparse_a(parse(instruction))
+    a = sparse_a(parse_any(instruction))
     codes = a.legal_codes() if legal is None else codes_asked(legal)
     a.check_selector(selector)
     a.check_words(_words(a, words), selector, codes, legal is None)
 
 
-def positions(words: npt.ArrayLike, instruction: str | Instruction, *, selector: int = 0) -> npt.NDArray[np.intp]:
+def positions(words: npt.ArrayLike, instruction: str | MatrixInstruction, *, selector: int = 0) -> npt.NDArray[np.intp]:
     """Logical column of A of every stored element, intp `[..., m, k/2]`.
 
     All sixteen nibbles act, as measured: equal indices put two elements, or pairs, at one place. Only tf32
@@ -165,12 +172,12 @@ def positions(words: npt.ArrayLike, instruction: str | Instruction, *, selector:
     return a.positions(array, selector)
 
 
-def halves(words: npt.ArrayLike, instruction: str | Instruction, *, selector: int = 0) -> UInt8:
+def halves(words: npt.ArrayLike, instruction: str | MatrixInstruction, *, selector: int = 0) -> UInt8:
     """Halves of a tf32 group that become the low and the high half of its stored element.
 
     uint8 `[..., m, groups, 2]`: 0 and 1 are the low and high half of element 0, 2 and 3 of element 1.
     """
-    a = sparse_a(parse(instruction))
+    a = sparse_a(parse_any(instruction))
     if a.pattern.units != 2:
         raise MetadataError(f"{a.record}: an index addresses whole elements; expected tf32")
     a.check_selector(selector)
@@ -180,7 +187,7 @@ def halves(words: npt.ArrayLike, instruction: str | Instruction, *, selector: in
 # Whole matrices
 
 
-def compress(matrix: npt.ArrayLike, instruction: str | Instruction) -> tuple[Array, UInt8]:
+def compress(matrix: npt.ArrayLike, instruction: str | MatrixInstruction) -> tuple[Array, UInt8]:
     """Take the stored elements out of a matrix that obeys the pattern.
 
     Returns
@@ -205,12 +212,12 @@ def compress(matrix: npt.ArrayLike, instruction: str | Instruction) -> tuple[Arr
     >>> stored[0, :4], indices[0, :2].tolist()
     (array([5., 6., 0., 7.], dtype=float16), [[1, 3], [0, 2]])
     """
-    a = sparse_a(parse(instruction))
+    a = sparse_a(parse_any(instruction))
     stored, nibbles = a.compress(_matrix(a, matrix))
     return stored, indices_of(nibbles)
 
 
-def prune(matrix: npt.ArrayLike, instruction: str | Instruction) -> Array:
+def prune(matrix: npt.ArrayLike, instruction: str | MatrixInstruction) -> Array:
     """Zero the elements that `compress` would refuse; an accepted matrix comes back unchanged.
 
     Of each group the largest magnitudes stay, and of equals the one at the lower index: two of four, or one
@@ -223,22 +230,22 @@ def prune(matrix: npt.ArrayLike, instruction: str | Instruction) -> Array:
     >>> prune(np.tile(np.float16([1, -3, 2, -2]), (3, 5)), i)[0, :4]
     array([ 0., -3.,  2.,  0.], dtype=float16)
     """
-    a = sparse_a(parse(instruction))
+    a = sparse_a(parse_any(instruction))
     return a.prune(_matrix(a, matrix))
 
 
-def expand(stored: npt.ArrayLike, indices: npt.ArrayLike, instruction: str | Instruction) -> Array:
+def expand(stored: npt.ArrayLike, indices: npt.ArrayLike, instruction: str | MatrixInstruction) -> Array:
     """Put stored elements where their indices say, +0 elsewhere: the inverse of `compress`.
 
     Indices come in either order. The result is `[..., m, k]`, of the dtype of `stored`; batches broadcast.
     Equal indices, and for tf32 all but (0, 1) and (2, 3), are a `MetadataError`.
     """
-    a = sparse_a(parse(instruction))
+    a = sparse_a(parse_any(instruction))
     return a.expand(_matrix(a, stored), _indices(a, indices))
 
 
 def check_indices(
-    indices: npt.ArrayLike, instruction: str | Instruction, *, legal: Iterable[int] | None = None
+    indices: npt.ArrayLike, instruction: str | MatrixInstruction, *, legal: Iterable[int] | None = None
 ) -> None:
     """Raise `MetadataError` unless the indices of every group are legal: `check_metadata` of whole matrices.
 
@@ -255,12 +262,12 @@ def check_indices(
     indices (3, 1), nibble 0x7, of row 0, group 0 (columns 0 to 3);
     legal are 0x4, 0x8, 0x9, 0xc, 0xd, 0xe (PTX: i0 < i1)
     """
-    a = sparse_a(parse(instruction))
+    a = sparse_a(parse_any(instruction))
     nibbles = a.nibbles(_indices(a, indices))
     a.check_nibbles(nibbles, a.legal_codes() if legal is None else codes_asked(legal), legal is None)
 
 
-def rows_met(indices: npt.ArrayLike, instruction: str | Instruction) -> UInt8:
+def rows_met(indices: npt.ArrayLike, instruction: str | MatrixInstruction) -> UInt8:
     """Row of B by which every stored element is multiplied in its instruction: uint8 `[..., m, k/2]`.
 
     It is the column at which `expand` puts the element, counted from the beginning of its instruction's k. Indices
@@ -271,7 +278,7 @@ def rows_met(indices: npt.ArrayLike, instruction: str | Instruction) -> UInt8:
     >>> rows_met([[[0, 1], [2, 3], [0, 3], [1, 2], [0, 2]]], "mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32")
     array([[ 0,  1,  6,  7,  8, 11, 13, 14,  0,  2]], dtype=uint8)
     """
-    a = sparse_a(parse(instruction))
+    a = sparse_a(parse_any(instruction))
     nibbles = a.nibbles(_indices(a, indices))
     if a.pattern.units == 2:
         a.check_nibbles(nibbles, WHOLE, True)

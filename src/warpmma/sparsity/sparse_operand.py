@@ -10,7 +10,7 @@ from .._arguments import is_integer
 from .._lazy_numpy import Array, UInt8, _arrays, np, npt
 from ..errors import MetadataError, OperandError, UnsupportedError, shown
 from ..formats import FloatFormat
-from ..isa import TARGETS, Instruction
+from ..isa import TARGETS, MatrixInstruction, WarpgroupInstruction
 from ..layouts import Layout
 from ..registers import LANES, Packing
 from .patterns import (
@@ -38,10 +38,12 @@ _WARPS = 1024  # checked at a time
 
 
 @cache
-def sparse_a(record: Instruction) -> SparseA:
+def sparse_a(record: MatrixInstruction) -> SparseA:
     """Return the sparse A of a record; `MetadataError` for a dense one."""
     if not record.sparse:
-        raise MetadataError(f"{record} is dense, without pattern and metadata; expected an mma.sp")
+        raise MetadataError(
+            f"{record} is dense, without pattern and metadata; expected an mma.sp or wgmma.mma_async.sp"
+        )
     return SparseA(record)
 
 
@@ -52,13 +54,13 @@ class SparseA:
 
     Attributes
     ----------
-    record : Instruction
+    record : Instruction or WarpgroupInstruction
     pattern : Pattern
     layout : Layout
         Of the metadata register, by the law.
     """
 
-    def __init__(self, record: Instruction) -> None:
+    def __init__(self, record: MatrixInstruction) -> None:
         self.record = record
         # An index addresses at least 8 bits, which may be two elements, and at most 16, which may be half of one.
         slot = record.packing("A").slot
@@ -66,9 +68,11 @@ class SparseA:
         high = "e2" if slot >= 16 else "l0"
         rest = tuple(bit for bit in ("e0", "e1", "e2", "l0", "l1") if bit != high)
         needed = self.groups.bit_length() - 1
+        warps = ("l5", "l6") if isinstance(record, WarpgroupInstruction) else ()
         self.layout = Layout(
-            row=("l2", "l3", "l4", high), column=rest[:needed], matrix=rest[needed:], packing=Packing(slot=4, bits=4)
-        )
+            row=("l2", "l3", "l4", high, *warps), column=rest[:needed], matrix=rest[needed:],
+            packing=Packing(slot=4, bits=4), lanes=LANES << len(warps),
+        )  # fmt: skip
 
     @property
     def groups(self) -> int:
@@ -103,9 +107,9 @@ class SparseA:
     def pack(self, nibbles: Array, selector: int, into: Array | None = None) -> npt.NDArray[np.uint32]:
         """Pack nibbles into metadata registers, whose other lanes are 0 or as in `into`."""
         packing = self.layout.packing
-        words = np.zeros(LANES, np.uint32) if into is None else into
+        words = np.zeros(self.layout.lanes, np.uint32) if into is None else into
         batch = self.batch_of(indices=nibbles.shape[:-2], into=words.shape[:-1])
-        fields = np.broadcast_to(packing.split(words), (*batch, LANES, packing.per_register)).copy()
+        fields = np.broadcast_to(packing.split(words), (*batch, self.layout.lanes, packing.per_register)).copy()
         fields[(..., *self._places(selector))] = nibbles
         return packing.join(fields)
 

@@ -154,9 +154,9 @@ LOWERINGS: tuple[Lowering, ...] = (
         arithmetic=Popcount(operation="and"),
     ),
     # docs/specification/h200.md 3
-    Lowering(group="wgmma half", places=("Hopper",), machine="HGMMA", arithmetic=_HOPPER),
-    Lowering(group="wgmma fp8", places=("Hopper",), machine="QGMMA", arithmetic=_HOPPER_FP8),
-    Lowering(group="wgmma int8", places=("Hopper",), machine="IGMMA", arithmetic=IntegerSum(saturate=False)),
+    Lowering(group="wgmma half", places=("Hopper",), machine="HGMMA{sp}", arithmetic=_HOPPER),
+    Lowering(group="wgmma fp8", places=("Hopper",), machine="QGMMA{sp}", arithmetic=_HOPPER_FP8),
+    Lowering(group="wgmma int8", places=("Hopper",), machine="IGMMA{sp}", arithmetic=IntegerSum(saturate=False)),
     Lowering(group="wgmma b1", places=("Hopper",), machine="BGMMA", arithmetic=Popcount(operation="and")),
 )  # fmt: skip
 """The lowering of each group of instructions on each generation."""

@@ -5,6 +5,8 @@
 2. A place is written `a1 of lane 14, bits 16-31 of register 0`; of a warpgroup with thread, lane and warp.
 3. An element is written `A[3, 5]`; a stored one of a sparse A is one of its group's columns, `one of A[3, 8-11]`. What
    a nibble or a scale is for is written by rows and columns of A or B.
+4. A place in shared memory is written `B[3, 5] at byte 0x6d6, bits 16-31 of bank 21`, then the address before the
+   swizzle.
 """
 
 from __future__ import annotations
@@ -16,8 +18,10 @@ from typing import TYPE_CHECKING, Any
 from ..._arguments import check_choice
 from ..._lazy import later
 from ...errors import shown
-from ...isa import FragmentHolder, FragmentInstruction, Instruction
+from ...isa import FragmentHolder, FragmentInstruction, MatrixInstruction
+from ...layouts import MAJORS, SharedCell
 from ...lookup import REGISTER_OPERANDS, Cell, ids_of, operand_layout
+from ..output.terminal import Paint
 from .naming import add_instruction, holder_of, target_of
 
 if TYPE_CHECKING:
@@ -42,6 +46,38 @@ def add_selectors(parser: argparse.ArgumentParser, default: int | None) -> None:
     for name, help_ in _SELECTORS.items():
         parser.add_argument(f"--{name.replace('_', '-')}", type=number, default=default, metavar="N", help=help_)
     parser.add_argument("--target", help="whose layout, of `wmma`, whose fragments differ between GPUs")
+
+
+def add_descriptor(parser: argparse.ArgumentParser) -> None:
+    """Add the options that say how a `wgmma` reads A or B from shared memory."""
+    parser.add_argument(
+        "--descriptor", type=number, metavar="BITS", help="of A or B of wgmma in memory, such as 0x4000004000000040"
+    )
+    add_major(parser)
+
+
+def add_major(parser: argparse.ArgumentParser) -> None:
+    """Add `--major`."""
+    parser.add_argument("--major", choices=MAJORS, default="K", help="MN where imm-trans of wgmma is 1; by default K")
+
+
+def described(options: argparse.Namespace) -> dict[str, Any]:
+    """Return the descriptor and the major-ness, if a descriptor was given."""
+    return {} if options.descriptor is None else {"descriptor": options.descriptor, "major": options.major}
+
+
+def shared_facts(cell: SharedCell) -> dict[str, Any]:
+    """Return what JSON has of an element in shared memory."""
+    return {x: getattr(cell, x) for x in ("operand", "row", "column", "address", "linear", "bank", "low", "high")}
+
+
+def shared_text(cell: SharedCell, paint: Paint) -> str:
+    """Write where an element lies in shared memory."""
+    bits = f"bits {cell.low}-{cell.high}" if cell.high > cell.low else f"bit {cell.low}"
+    name = paint(f"{cell.operand}[{cell.row}, {cell.column}]", "bold")
+    where = f"{paint(f'byte {cell.address:#x}', 'lane')}, {bits} of {paint(f'bank {cell.bank}', 'register')}"
+    swizzle = f"before the swizzle {cell.linear:#x}" if cell.linear != cell.address else "not moved by a swizzle"
+    return f"{name} at {where}; {swizzle}"
 
 
 def number(text: str) -> int:
@@ -102,7 +138,7 @@ def element_of(instruction: FragmentHolder, cell: Cell, target: str | None = Non
         return f"A[{cell.row}, {k}]" if cell.operand == "scale_a" else f"B[{k}, {cell.row}]"
     if cell.operand == "address":
         return f"row {cell.row} of matrix {cell.matrix}"
-    if cell.operand == "A" and isinstance(instruction, Instruction) and instruction.sparse:
+    if cell.operand == "A" and isinstance(instruction, MatrixInstruction) and instruction.sparse:
         law = sparsity.pattern(instruction)
         first = law.width * (cell.column // law.kept)
         return f"one of A[{cell.row}, {first}-{first + law.width - 1}]"

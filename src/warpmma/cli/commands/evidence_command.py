@@ -14,7 +14,15 @@ from dataclasses import asdict
 from typing import Any
 
 from ...arithmetic import Evidence, evidence_of, group
-from ...isa import TARGETS, MatrixInstruction, check_known, check_target, instructions, warpgroup_instructions
+from ...isa import (
+    TARGETS,
+    MatrixInstruction,
+    WarpgroupInstruction,
+    check_known,
+    check_target,
+    instructions,
+    warpgroup_instructions,
+)
 from ..arguments.naming import instruction_of
 from ..output.streams import write
 from ..output.terminal import Paint, add_output, folded, paint_of, tabulated
@@ -59,6 +67,8 @@ def _every(target: str) -> tuple[MatrixInstruction, ...]:
 
 
 def _column(i: MatrixInstruction) -> str:
+    if isinstance(i, WarpgroupInstruction) and i.sparse:
+        return group(i).replace("wgmma ", "wgmma sp ")
     return f"sp {group(i)}" if i.sparse else group(i)
 
 

@@ -3,7 +3,8 @@
 1. `where` prints a line for each place: `wmma` may hold an element more than once, and all its copies are listed unless
    one is asked for.
 2. Of `ldmatrix` and `stmatrix`, `where` names the lane with the address of the element's row, too.
-3. Of layouts that PTX does not define, and of instructions that move fragments, a line says how the layout is known.
+3. With a descriptor, an element of A or B of a `wgmma` lies in shared memory: its byte, bank and address are printed.
+4. Of layouts that PTX does not define, and of instructions that move fragments, a line says how the layout is known.
 """
 
 from __future__ import annotations
@@ -16,21 +17,26 @@ from ...errors import OperandError
 from ...isa import FragmentHolder, FragmentInstruction, Instruction
 from ...lookup import Cell, ids_of, layout_known, operand_layout, what, where
 from ..arguments.operand_words import (
+    add_descriptor,
     add_operand,
     add_selectors,
     bits_of,
     cell_facts,
     coordinate,
+    described,
     element_of,
     looked_up,
     name_of,
     number,
     selected,
+    shared_facts,
+    shared_text,
 )
 from ..output.streams import write
 from ..output.terminal import Paint, add_output, paint_of, tabulated
 
 if TYPE_CHECKING:
+    from ...layouts import SharedCell
     from ...lookup import WordPart
 
 
@@ -47,12 +53,25 @@ def add_where(parser: argparse.ArgumentParser) -> None:
         "--matrix", type=int, metavar="N", help="one of m8n8k4's four, or of .x2 and .x4; 0 by default; of wmma a copy"
     )
     add_selectors(parser, 0)
+    add_descriptor(parser)
     add_output(parser)
 
 
 def run_where(options: argparse.Namespace) -> int:
-    """Say where an element sits: its lane, register and bits."""
+    """Say where an element sits: its lane, register and bits; of shared memory its byte and bank."""
     instruction, operand, target = looked_up(options)
+    if options.descriptor is not None:
+        in_memory = where(
+            instruction, operand, options.row, options.column, target=target, **described(options),
+            **selected(options),  # refused where they are not 0
+        )  # fmt: skip
+        if options.json:
+            import json
+
+            write(json.dumps({"instruction": str(instruction), **shared_facts(in_memory)}))
+        else:
+            write(shared_text(in_memory, paint_of(options)))
+        return 0
     found = [
         where(instruction, operand, options.row, options.column, matrix=matrix, target=target, **selected(options))
         for matrix in _matrices(instruction, operand, options.matrix, target)
@@ -80,7 +99,7 @@ def _matrices(instruction: FragmentHolder, operand: str, given: int | None, targ
 
 
 def _known(instruction: FragmentHolder, target: str | None) -> dict[str, str]:
-    """Rule 3."""
+    """Rule 4."""
     return {"known": layout_known(instruction, target)} if isinstance(instruction, FragmentInstruction) else {}
 
 
@@ -117,16 +136,36 @@ def _place_text(instruction: FragmentHolder, cell: Cell, paint: Paint, target: s
 def add_what(parser: argparse.ArgumentParser) -> None:
     """Add its arguments."""
     add_operand(parser)
-    parser.add_argument("--lane", type=int, required=True, metavar="N", help="0 to 31; of wgmma the thread, 0 to 127")
+    parser.add_argument("--lane", type=int, metavar="N", help="0 to 31; of wgmma the thread, 0 to 127")
     parser.add_argument("--register", type=int, metavar="N", help="one of the operand's; by default all of them")
     parser.add_argument("--word", type=number, metavar="BITS", help="what the register holds, such as 0x3c00bc00")
     add_selectors(parser, None)
+    add_descriptor(parser)
+    parser.add_argument("--address", type=number, metavar="N", help="of a byte of shared memory, with --descriptor")
+    parser.set_defaults(refuse=parser.error)
     add_output(parser)
 
 
 def run_what(options: argparse.Namespace) -> int:
-    """Say which elements a register of a lane holds, and what given bits in it mean."""
+    """Say which elements a register of a lane holds, or a byte of shared memory, and what given bits in it mean."""
+    needed = "--lane" if options.descriptor is None else "--address"
+    if (options.lane if options.descriptor is None else options.address) is None:
+        options.refuse(f"the following arguments are required: {needed}")
     instruction, operand, target = looked_up(options)
+    if options.descriptor is not None:
+        in_memory: tuple[SharedCell, ...] = what(  # type: ignore[call-overload]
+            instruction, operand, address=options.address, target=target, lane=options.lane,
+            register=options.register, **described(options), **selected(options),  # refused where they are not 0
+        )  # fmt: skip
+        if options.json:
+            import json
+
+            facts = [shared_facts(cell) for cell in in_memory]
+            write(json.dumps({"instruction": str(instruction), "address": options.address, "cells": facts}, indent=2))
+        else:
+            nothing = f"nothing is read at {options.address:#x}"
+            write("\n".join(shared_text(cell, paint_of(options)) for cell in in_memory) or nothing)
+        return 0
     chosen = {**selected(options), "target": target}
     parts: Sequence[WordPart] = ()
     if options.word is None:

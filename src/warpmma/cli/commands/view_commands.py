@@ -9,9 +9,9 @@ from pathlib import Path
 from ..._views import view
 from ...isa import FragmentHolder, FragmentInstruction, check_target, words_of
 from ...layouts import ORDERS, TABLE_FORMATS
-from ...lookup import layout_table
+from ...lookup import FragmentTable, SharedReading, layout_table
 from ..arguments.naming import add_instruction, holder_of
-from ..arguments.operand_words import add_operand, add_selectors, looked_up, selected
+from ..arguments.operand_words import add_descriptor, add_operand, add_selectors, described, looked_up, selected
 from ..output.output_files import add_files, kind_of, write_file, write_or_replace
 from ..output.streams import say, write
 from ..output.terminal import Paint, add_output, paint_of, prose_width
@@ -67,13 +67,15 @@ def add_layout(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--format", choices=TABLE_FORMATS, help="by default text, or what the file's ending says")
     add_files(parser, TABLE_FORMATS, "write it there; a file of that name is replaced", once=True)
     add_selectors(parser, None)
+    add_descriptor(parser)
     parser.add_argument("--json", action="store_true", help="the same as --format json")
 
 
 def run_layout(options: argparse.Namespace) -> int:
     """Print an operand: every element with its lane and its place in the lane's fragment."""
     instruction, operand, target = looked_up(options)
-    table = layout_table(instruction, operand, by=options.by, target=target, **selected(options))
+    given = {"target": target, **described(options), **selected(options)}
+    table: FragmentTable | SharedReading = layout_table(instruction, operand, by=options.by, **given)
     form = "json" if options.json else options.format
     if form is None:
         form = "text" if options.output is None else kind_of(options.output, TABLE_FORMATS)

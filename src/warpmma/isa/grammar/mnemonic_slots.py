@@ -263,5 +263,6 @@ class Grammar(Record, Generic[RowT]):
         return f". Nearest legal: {found}" if found else ""
 
     def closest(self, word: str) -> str | None:
-        """Return the most similar word of the vocabulary, if there is one."""
-        return word if word in self.words else nearest(word, self.words, _NEAR)
+        """Return the most similar word of the vocabulary, if there is one; of equals a type."""
+        types_first = sorted(self.words, key=lambda known: self.words[known] != "type")
+        return word if word in self.words else nearest(word, types_first, _NEAR)

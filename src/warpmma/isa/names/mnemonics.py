@@ -32,7 +32,7 @@ def parse_mma(mnemonic: str | Instruction) -> Instruction:
 
 
 def parse_warpgroup(mnemonic: str | WarpgroupInstruction) -> WarpgroupInstruction:
-    """Read the mnemonic of a dense `wgmma`.
+    """Read the mnemonic of a `wgmma`.
 
     Parameters
     ----------
@@ -48,8 +48,6 @@ def parse_warpgroup(mnemonic: str | WarpgroupInstruction) -> WarpgroupInstructio
     ------
     MnemonicError
         Names the part that is unknown, missing or inconsistent with the rest, and the nearest legal mnemonic.
-    UnsupportedError
-        For sparse instructions, `wgmma.mma_async.sp`: they have not been measured.
 
     Examples
     --------

@@ -19,6 +19,7 @@ from ..._views import view
 from ...errors import MnemonicError, TableError, UnsupportedError, nearest, shown
 from ...formats import FORMATS, Format
 from ...layouts import OPERANDS, Layout, Operand
+from ...registers import Packing
 from ..gpus import check_known
 from ..grammar import SIMULATED, Door, Grammar, MnemonicRow, PtxInstruction, Version, bare
 
@@ -130,6 +131,10 @@ class MatrixInstruction(PtxInstruction):
     def format(self, operand: Operand) -> Format:
         """Return the number format of an operand."""
         return FORMATS[self.type(operand)]
+
+    def packing(self, operand: Operand) -> Packing:
+        """How an operand's elements share registers."""
+        raise NotImplementedError
 
     def layout(self, operand: Operand) -> Layout:
         """Fragment layout of an operand; for a sparse A, that of its stored elements.

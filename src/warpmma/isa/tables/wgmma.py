@@ -1,19 +1,19 @@
-"""Warpgroup instructions: every dense `wgmma.mma_async` that ptxas accepts, for products of whole matrices.
+"""Warpgroup instructions: every `wgmma.mma_async` that ptxas accepts for sm_90a, dense and sparse.
 
-B is in shared memory, A there or in registers, C and D in registers of the four warps. The layout in memory changes no
-bit of the result and is not modelled.
+B is in shared memory, A there or in registers, D, which it accumulates into, in registers of the four warps. The
+mnemonic does not say where A is: `signatures` has the operands of both forms.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ..._records import Shown
 from ...errors import OperandError
 from ...layouts import Layout, Operand, warpgroup
 from ...registers import Packing
-from ..grammar import Choices, Grammar, MnemonicSlot, Signature, Version, numbered, packed, value
+from ..grammar import Choices, Grammar, MnemonicSlot, OperandSpec, Signature, Version, numbered, packed, value
 from .matrix_instructions import MatrixInstruction, Table
 
 
@@ -29,24 +29,27 @@ class WarpgroupFamily(Shown):
     """
 
     n: tuple[int, ...]
-    k: int
+    k: int  # of the dense instructions; sparse ones have twice as much
     d_types: tuple[str, ...]
     multiplicands: tuple[tuple[str, str], ...]  # types of (A, B)
     satfinite: tuple[bool, ...] = (False,)
     bit_ops: tuple[str | None, ...] = (None,)
     targets: tuple[str, ...] = ("sm_90a",)  # later targets do not have what sm_90a introduced
+    sparsity: str | None = None
     ptx: Version = (8, 0)  # first PTX version
     documented: bool = True  # whether PTX's grammar has these spellings
 
     @property
     def choices(self) -> Choices:
         """The values of the fields: the table has all combinations, the last choice fastest."""
+        k = self.k * (2 if self.sparsity else 1)
         return (
+            (("sparsity",), ((self.sparsity,),)),
             (("d_type",), tuple((choice,) for choice in self.d_types)),
             (("a_type", "b_type"), self.multiplicands),
             (("satfinite",), tuple((choice,) for choice in self.satfinite)),
             (("bit_op",), tuple((choice,) for choice in self.bit_ops)),
-            (("m", "n", "k"), tuple((64, n, self.k) for n in self.n)),
+            (("m", "n", "k"), tuple((64, n, k) for n in self.n)),
         )
 
 
@@ -56,7 +59,7 @@ _BY_16 = (8, 16, 24, 32, *range(48, 257, 16))
 _FP8 = tuple((a, b) for a in ("e4m3", "e5m2") for b in ("e4m3", "e5m2"))
 _EITHER = (False, True)
 
-_FAMILIES = (
+_DENSE = (
     WarpgroupFamily(n=_BY_8, k=16, d_types=("f16", "f32"), multiplicands=(("f16", "f16"),)),
     WarpgroupFamily(n=_BY_8, k=16, d_types=("f32",), multiplicands=(("bf16", "bf16"),)),
     WarpgroupFamily(n=_BY_8, k=8, d_types=("f32",), multiplicands=(("tf32", "tf32"),)),
@@ -67,11 +70,16 @@ _FAMILIES = (
     ),
     WarpgroupFamily(n=_BY_16, k=256, d_types=("s32",), multiplicands=(("b1", "b1"),), bit_ops=("and",)),
 )
-"""The whole table."""
+_FAMILIES = (
+    *_DENSE,
+    *(replace(row, sparsity="sp", ptx=max(row.ptx, (8, 2))) for row in _DENSE if row.bit_ops == (None,)),
+)
+"""The whole table: all but single bits are there with a sparse A."""
 
 WGMMA: Grammar[WarpgroupFamily] = Grammar(
     opcode="wgmma.mma_async",
     slots=(
+        MnemonicSlot(part="sparsity"),
         MnemonicSlot(part="sync", holds=None),
         MnemonicSlot(part="aligned", holds=None),
         MnemonicSlot(part="shape", holds=int, fields=("m", "n", "k"), spelling="m{}n{}k{}", any_number=True,
@@ -84,30 +92,30 @@ WGMMA: Grammar[WarpgroupFamily] = Grammar(
     ),
     rows=_FAMILIES,
     # Users care most for the types of A and B, then for that of D.
-    weights={"a_type": 4, "b_type": 4, "d_type": 2},
-    unsupported={"sp": "the arithmetic of sparse wgmma was not measured; only dense is simulated"},
+    weights={"a_type": 4, "b_type": 4, "sparsity": 3, "d_type": 2},
 )  # fmt: skip
-"""Of dense `wgmma.mma_async`."""
+"""Of `wgmma.mma_async`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class WarpgroupInstruction(MatrixInstruction):
-    """One dense `wgmma.mma_async`: the parts of its mnemonic, and properties derived from them.
+    """One `wgmma.mma_async`: the parts of its mnemonic, and properties derived from them.
 
-    It has the attributes of a dense `Instruction` except `a_layout` and `b_layout`. C is D: PTX has one operand for
-    both. Fragments with layouts are A, if it is in registers, C and D.
+    It has the attributes of an `Instruction` except `a_layout` and `b_layout`. C is D: PTX has one operand for both.
+    Fragments with layouts are A, if it is in registers, C and D.
 
     Attributes
     ----------
     m, n, k : int
-        Shape; m is always 64.
+        Shape; m is always 64, and of a sparse instruction k is logical, twice what A stores.
+    sparsity : {None, "sp"}
     satfinite : bool
     d_type, a_type, b_type : str
     bit_op : {None, "and"}
         For b1 only; printed with `.popc`.
-    sparse, block_scale : bool
+    block_scale : bool
         Always False.
-    sparsity, kind, scale_vec, stype, rounding : None
+    kind, scale_vec, stype, rounding : None
     scales_per_row : int
         Always 0.
     targets : tuple of str
@@ -128,6 +136,7 @@ class WarpgroupInstruction(MatrixInstruction):
     _grammar = WGMMA
     convergence = "warpgroup"
 
+    sparsity: str | None = None
     m: int = 64
     n: int
     k: int
@@ -137,7 +146,6 @@ class WarpgroupInstruction(MatrixInstruction):
     b_type: str
     bit_op: str | None = None
 
-    sparsity = None
     kind = None
     scale_vec = None
     stype = None
@@ -161,18 +169,38 @@ class WarpgroupInstruction(MatrixInstruction):
 
     @cached_property
     def signature(self) -> Signature:
-        """Its operands with A in shared memory: D, which it accumulates into, descriptors, and immediates."""
-        layout, floating = self.layout("D"), self.d_type != "s32"
-        scales = ("imm-scale-a", "imm-scale-b") if floating else ()
-        turns = ("imm-trans-a", "imm-trans-b") if self.a_type in ("f16", "bf16") else ()
-        return (
-            numbered(
-                "d", layout.registers, packed(self.d_type, layout.packing), kind=f"b{layout.packing.width}",
-                braces="always", role="result", updated=True,
-            ),
-            value("a-desc", "b64"), value("b-desc", "b64"), value("scale-d", "pred"),
-            *(value(x, "imm", values=(-1, 1)) for x in scales), *(value(x, "imm", values=(0, 1)) for x in turns),
+        """Its operands with A in shared memory; `signatures` has both forms."""
+        return self.signatures[0]
+
+    @cached_property
+    def signatures(self) -> tuple[Signature, Signature]:
+        """Its operands with A in shared memory and with A in registers.
+
+        They are D, which it accumulates into, A, the descriptor of B, metadata and selector of a sparse A, the
+        predicate `scale-d`, and immediates: the signs of A and B, and for 16-bit types whether an operand in shared
+        memory is transposed.
+        """
+        layout, floating, turned = self.layout("D"), self.d_type != "s32", self.a_type in ("f16", "bf16")
+        d = numbered(
+            "d", layout.registers, packed(self.d_type, layout.packing), kind=f"b{layout.packing.width}",
+            braces="always", role="result", updated=True,
         )  # fmt: skip
+        sparse = (
+            value("metadata", "u32", number=False),
+            value("selector", "imm", values=(0, 1) if self.format("A").bits > 8 else (0,)),
+        )
+        signs = ("imm-scale-a", "imm-scale-b") if floating else ()
+
+        def form(a: OperandSpec, turns: tuple[str, ...]) -> Signature:
+            return (
+                d, a, value("b-desc", "b64"), *(sparse if self.sparse else ()), value("scale-d", "pred", literal=True),
+                *(value(x, "imm", values=(-1, 1)) for x in signs),
+                *(value(x, "imm", values=(0, 1)) for x in (turns if turned else ())),
+            )  # fmt: skip
+
+        registers = numbered("a", 4, packed(self.a_type, self.packing("A")), kind="b32", braces="always")
+        shared = value("a-desc", "b64")
+        return form(shared, ("imm-trans-a", "imm-trans-b")), form(registers, ("imm-trans-b",))
 
     def packing(self, operand: Operand) -> Packing:
         """How an operand's elements share registers; `OperandError` for B, which lies in shared memory."""
@@ -183,14 +211,15 @@ class WarpgroupInstruction(MatrixInstruction):
 
     def _layout(self, operand: Operand) -> Layout:
         packing = self.packing(operand)
-        return warpgroup(operand, self.k if operand == "A" else self.n, packing)
+        k = self.k // 2 if self.sparse else self.k
+        return warpgroup(operand, k if operand == "A" else self.n, packing)
 
 
 WGMMA_TABLE = Table(record=WarpgroupInstruction, grammar=WGMMA)
 
 
 def warpgroup_instructions(target: str | None = None) -> tuple[WarpgroupInstruction, ...]:
-    """List the dense `wgmma` instructions of a target, or all of them.
+    """List the `wgmma` instructions of a target, or all of them.
 
     Parameters
     ----------
@@ -210,6 +239,6 @@ def warpgroup_instructions(target: str | None = None) -> tuple[WarpgroupInstruct
     Examples
     --------
     >>> len(warpgroup_instructions()), len(warpgroup_instructions("sm_90a")), len(warpgroup_instructions("sm_90"))
-    (546, 546, 0)
+    (1074, 1074, 0)
     """
     return WGMMA_TABLE.listed(target)

@@ -13,8 +13,10 @@ from ..._arguments import check_choice, is_integer
 from ..._arrays import Array
 from ...arithmetic import Engine, resolve
 from ...errors import OperandError, shown
-from ...isa import Instruction, check_target, parse
+from ...execution import SharedOperand
+from ...isa import Instruction, WarpgroupInstruction, check_target, parse, parse_any
 from ...layouts import Operand
+from .descriptor_guesses import guess_descriptor
 from .mistakes import Mistake
 from .problem import posed, tiles_of
 from .searching import Guesses, gives, guesses_of, search
@@ -24,7 +26,8 @@ _OF_THE_SEARCH = ("pairs", "elements", "engine", "got")
 
 
 def guess(
-    instruction: str | Instruction, a: npt.ArrayLike, b: npt.ArrayLike, c: npt.ArrayLike | None = None, *,
+    instruction: str | Instruction | WarpgroupInstruction, a: npt.ArrayLike | SharedOperand,
+    b: npt.ArrayLike | SharedOperand, c: npt.ArrayLike | None = None, *,
     got: npt.ArrayLike, target: str, metadata: npt.ArrayLike | None = None, selector: int = 0,
     scale_a: npt.ArrayLike | None = None, scale_b: npt.ArrayLike | None = None, byte_id_a: int = 0,
     thread_id_a: int = 0, byte_id_b: int = 0, thread_id_b: int = 0, pairs: int | None = None,
@@ -39,7 +42,10 @@ def guess(
 
     Parameters
     ----------
-    instruction : str or Instruction
+    instruction : str, Instruction or WarpgroupInstruction
+        Of a `wgmma`, descriptors are tried: leading and stride offsets exchanged, another swizzle, base offset,
+        major-ness or size, a start that was not advanced. Then `a` and `b` are SharedOperands with the descriptors that
+        were meant (`a` may be registers), and `pairs` and `elements` do not count.
     a, b, c : array_like
         What the kernel should have multiplied: matrices as `warpmma.mma` takes them, whole numbers of them in rows,
         columns and k (multiplied by a chain of the instruction, k ascending), or registers. Without `c`, C is +0.
@@ -85,12 +91,20 @@ def guess(
     >>> print(guess(i, A, B, got=wm.store(i, "D", D), target="sm_90"))
     guess: as if registers 1 and 2 of A were swapped
     """
-    record = parse(instruction)
+    record = parse_any(instruction)
     check_target(record, target)
     resolve(engine)
     if pairs is not None and (not is_integer(pairs) or pairs < 0):
         raise OperandError(f"pairs is {shown(pairs)}; expected how many pairs of mistakes to try")
     _check_elements(elements)
+    if isinstance(record, WarpgroupInstruction):
+        for name, value in (("scale_a", scale_a), ("scale_b", scale_b)):
+            if value is not None:
+                raise OperandError(f"{record} takes no {name}")
+        return guess_descriptor(
+            record, a, b, c, got=got, target=target, engine=engine, metadata=metadata, selector=selector
+        )
+    assert isinstance(record, Instruction)
     problem = posed(
         record, target, a, b, c, got, metadata=metadata, selector=selector, scale_a=scale_a, scale_b=scale_b,
         byte_id_a=byte_id_a, thread_id_a=thread_id_a, byte_id_b=byte_id_b, thread_id_b=thread_id_b,

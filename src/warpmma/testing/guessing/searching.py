@@ -149,7 +149,7 @@ MOST = 1 << 18
 
 _MANY = 32  # that give the bits: more are not looked at
 _AT_ONCE = 2048
-_LISTED = 8  # mistakes in the message; more would not help
+LISTED = 8  # mistakes in the message; more would not help
 _PAIRS, _MOST_PAIRED = 20_000, 1 << 19  # default limits: pairs, and their instructions
 
 
@@ -203,7 +203,7 @@ class Guesses(Shown):
 def guesses_of(candidates: Iterable[Candidate], *, uniform: bool = False, **tried: Any) -> Guesses:
     """Put candidates in words; only their number where they are many, or operands are too uniform to choose one."""
     texts = tuple(" and ".join(m.text for m in candidate) for candidate in candidates)
-    if len(texts) > _LISTED or (uniform and len(texts) > 1):
+    if len(texts) > LISTED or (uniform and len(texts) > 1):
         return Guesses(alike=len(texts), **tried)
     return Guesses(mistakes=texts, **tried)
 
