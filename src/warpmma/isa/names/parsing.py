@@ -114,6 +114,8 @@ def parse_holder(mnemonic: str | FragmentHolder) -> FragmentHolder:
     64
     """
     if isinstance(mnemonic, FragmentInstruction):
+        if not isinstance(mnemonic.mnemonic, str):
+            raise MnemonicError(f"the mnemonic of an instruction is {shown(mnemonic.mnemonic)}; expected a str")
         return mnemonic
     if isinstance(mnemonic, str) and mnemonic.strip().partition(".")[0] in FRAGMENT_OPCODES:
         return parse_fragments(mnemonic)
