@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import TypeGuard
 
+from ...errors import MnemonicError, shown
 from ..tables import FRAGMENT_OPCODES, FragmentInstruction, Instruction, MatrixInstruction, parse_fragments
 from .instruction_words import LONGEST, named
 from .mnemonic_words import is_fragment
