@@ -21,6 +21,8 @@ ASKED = {
     "`list`": f"list {MMA}", "`show`": f"show {MMA}", "`where`": f"where {MMA} A 3 5",
     "`what`": f"what {MMA} A --lane 3", "`layout`": f"layout {MMA} A", "`targets`": "targets", "`evidence`": "evidence",
     "`tensormap`": "tensormap map.bin --load 0,64",
+    "`descriptor`": "descriptor 0x4000004000000040 --instruction wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 "
+                    "--meant 0x4000004000000040 --window 0:0x4000",
     "`evidence` of one": f"evidence {MMA}", "`execute`": f"execute {MMA} A.npy B.npy --target sm_90",
     "`error`": "error A.npy B.npy --target sm_90",
     "`run`": f"run {SUMS} --grid 1 --block 128 --arg a=f32[1,64]:ones --arg b=out:f32[1] --arg n=64",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
 
@@ -138,6 +139,10 @@ def _addressed(rng: Rng) -> dict[str, Any]:
             "major": pick(rng, ("K", "MN")) if bits == 16 else "K"}  # fmt: skip
 
 
+def _self_of(made: Callable[[Rng], object]) -> Callable[[Rng], dict[str, Any]]:
+    return lambda rng: {"self": made(rng)}
+
+
 ENTRIES = (
     Entry(name="warpmma:load of wgmma", call=wm.load, make=_loaded, weight=6),
     Entry(name="warpmma:store of wgmma", call=wm.store, make=_stored, weight=6),
@@ -184,7 +189,7 @@ ENTRIES = (
           make=lambda rng: {"self": lookup.shared_reading(**_read(rng)), "memory": np.zeros(256, np.uint8), "at": 64}),
     *(
         Entry(name=f"{name}.{member}", call=_called(kind, member), weight=0.2, fixed=("self",),
-              make=lambda rng, made=made: {"self": made(rng)})
+              make=_self_of(made))
         for name, kind, made, members in (
             (_D, MatrixDescriptor, _descriptor, ("word",)),
             (_T, SharedTile, _tile, (

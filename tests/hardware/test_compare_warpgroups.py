@@ -46,3 +46,19 @@ def test_ptxas_takes_the_kernels(tmp_path: Path) -> None:
     source = tmp_path / "kernels.ptx"
     source.write_text(ptx_module(texts, "sm_90a", (8, 4)))
     subprocess.run(["ptxas", "-arch=sm_90a", str(source), "-o", str(tmp_path / "x.cubin")], check=True)
+
+
+RECORDED = Path(__file__).parents[1] / "data" / "h200_wgmma.npz"
+"""The first eight columns of a product of each type, of the campaign on an H200 (driver 580.159.04)."""
+
+
+@pytest.mark.skipif("native" not in wm.engines(), reason="the native engine is not built")
+def test_products_of_every_type_are_those_of_an_h200() -> None:
+    with np.load(RECORDED) as archive:
+        found = {name: archive[name] for name in archive.files if "|" in name}
+    names, bases = sorted({name.split("|")[0] for name in found}), {str(base): base for base in tool.bases()}
+    for name in names:
+        a, b, c, d = (found[f"{name}|{x}"] for x in "abcd")
+        given = tool.Inputs(a, b, c, found.get(f"{name}|nibbles"), np.zeros((1, 2), np.uint32))
+        np.testing.assert_array_equal(tool.simulated(bases[name], given, 0), d, err_msg=name)
+    assert len(names) == 41

@@ -201,7 +201,7 @@ def diagnose_descriptor(
       896 of 1,024 elements lie elsewhere; the first is B[0, 1], read at 0x440, meant at 0x490
     """
     got = shared_reading(instruction, operand, descriptor, major=major)
-    right = shared_reading(instruction, operand, meant, major=meant_major or major)
+    right = shared_reading(instruction, operand, meant, major=major if meant_major is None else meant_major)
     mistakes = _mistakes(got, right)
     apart = np.argwhere(got.addresses != right.addresses)
     if not len(apart):

@@ -248,55 +248,20 @@ def _integer_rows() -> tuple[EvidenceRow, ...]:
 
 
 def _warpgroup_rows() -> tuple[EvidenceRow, ...]:
-    """Of `wgmma`: what was measured had n = 8 and A in registers."""
-    on, eight = ("sm_90a",), (8,)
-    floating = _measured("2,097,152")
-    clamped = "PTX ISA 9.1: the final value is saturated"
-    return (
-        *_sparse_warpgroup_rows(),
-        _row("wgmma half", on, floating, n=eight, **_DENSE),
-        _row("wgmma half", on, _published(_XIE, "H100"), **_DENSE),
-        _row("wgmma fp8", on, floating, n=eight, a_type=("e4m3",), b_type=("e4m3",), d_type=("f32",), **_DENSE),
-        _row("wgmma fp8", on, floating, n=eight, a_type=("e5m2",), d_type=("f32",), **_DENSE),
-        _row("wgmma fp8", on, floating, n=eight, a_type=("e4m3",), d_type=("f16",), **_DENSE),
-        _row("wgmma fp8", on, _published(_XIE, "H100"), d_type=("f32",), **_DENSE),
-        _row(
-            "wgmma fp8", on,
-            _published(_XIE, "H100", "a model's parameters for f16 D, measured where A is e4m3 and n is 8"),
-            d_type=("f16",), **_DENSE,
-        ),
-        _row("wgmma int8", on, _measured("262,144"), n=eight, satfinite=(False,), **_DENSE),
-        _row("wgmma int8", on, _EXACT, satfinite=(False,), **_DENSE),
-        _row("wgmma int8", on, _one_shape("65,536"), satfinite=(True,), b_type=("s8",), a_type=("s8",), **_DENSE),
-        _row("wgmma int8", on, _one_shape("65,536"), satfinite=(True,), b_type=("u8",), a_type=("u8",), **_DENSE),
-        _row("wgmma int8", on, _derived(clamped, "one clamp at the end, as for s8 and for u8 on an H200"),
-             satfinite=(True,), **_DENSE),
-        _row("wgmma b1", on, _EXACT),
-    )  # fmt: skip
+    """Of `wgmma`, dense and sparse: docs/specification/wgmma.md 5."""
+    floating, integer = "103,088,128", "104,005,632"
+    groups = (("wgmma half", floating), ("wgmma fp8", floating), ("wgmma int8", integer), ("wgmma b1", integer))
+    return tuple(
+        row
+        for group, compared in groups
+        for row in (
+            _row(group, ("sm_90a",), _measured(compared), n=(8, 256)),
+            _row(group, ("sm_90a",), replace(_measured(compared), assumption=_ANY_N)),
+        )
+    )
 
 
-def _sparse_warpgroup_rows() -> tuple[EvidenceRow, ...]:
-    """Of sparse `wgmma`: docs/specification/h200.md 3."""
-    on = ("sm_90a",)
-    others = _derived("dense wgmma, and sparse wgmma of other types, on an H200", "that these types are added alike")
-    fp8 = (("81,920", ("e4m3",), ("e4m3",), ("f32", "f16")), ("61,440", ("e4m3", "e5m2"), ("e5m2",), ("f32",)))
-    return (
-        _row("wgmma half", on, _one_shape("81,920"), **_SPARSE),
-        *(_row("wgmma fp8", on, _one_shape(count), a_type=a, b_type=b, d_type=d, **_SPARSE) for count, a, b, d in fp8),
-        _row("wgmma fp8", on, others, **_SPARSE),
-        _row("wgmma int8", on, _EXACT, satfinite=(False,), **_SPARSE),
-        _row("wgmma int8", on, _one_shape("61,440"), satfinite=(True,), a_type=("s8",), b_type=("s8",), **_SPARSE),
-        _row(
-            "wgmma int8", on,
-            _derived("PTX ISA 9.1: the final value is saturated", "one clamp at the end, as for s8 on an H200"),
-            satfinite=(True,), **_SPARSE,
-        ),
-    )  # fmt: skip
-
-
-def _one_shape(compared: str) -> Evidence:
-    """Evidence from one n."""
-    return replace(_measured(compared), assumption="that n changes no output, measured for one n")
+_ANY_N = "that n changes no output, measured for n = 8 and n = 256"
 
 
 EVIDENCE: tuple[EvidenceRow, ...] = (

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import TypeGuard
 
+from ...errors import MnemonicError, shown
 from ..tables import FRAGMENT_OPCODES, FragmentInstruction, Instruction, MatrixInstruction, parse_fragments
 from .instruction_words import LONGEST, named
 from .mnemonic_words import is_fragment
@@ -114,6 +115,8 @@ def parse_holder(mnemonic: str | FragmentHolder) -> FragmentHolder:
     64
     """
     if isinstance(mnemonic, FragmentInstruction):
+        if not isinstance(mnemonic.mnemonic, str):
+            raise MnemonicError(f"the mnemonic of an instruction is {shown(mnemonic.mnemonic)}; expected a str")
         return mnemonic
     if isinstance(mnemonic, str) and mnemonic.strip().partition(".")[0] in FRAGMENT_OPCODES:
         return parse_fragments(mnemonic)
