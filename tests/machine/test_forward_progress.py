@@ -106,6 +106,96 @@ def test_blocks_that_wait_for_each_other(seed: int) -> None:
     assert flags.tolist() == [8, 7, 6, 5, 4, 3, 2, 1]
 
 
+POLL_WITH_A_BARRIER = """
+        setp.eq.u32 p, %ctaid.x, 0
+        @p bra work
+        poll:
+        ld.acquire.gpu.global.b32 x, a0
+        setp.eq.u32 q, x, 0
+        barrier.red.and.pred q, 0, q
+        @q bra poll
+        exit
+        work:
+        setp.eq.u32 p, warp, 0
+        @p bra wait
+        mov.u32 z, 0
+        long:
+        add.u32 z, z, 1
+        setp.lt.u32 p, z, 500
+        @p bra long
+        wait:
+        barrier.sync 0
+        mov.u32 z, 1
+        st.release.gpu.global.b32 a0, z
+"""
+"""CUTLASS's Semaphore, at a lower program counter than the block that is to release it, half of which waits."""
+
+ONE_WARP_POLLS = """
+        setp.eq.u32 p, %ctaid.x, 0
+        @p bra work
+        mov.u32 x, 0
+        setp.ne.u32 p, warp, 0
+        @p bra other
+        poll:
+        ld.acquire.gpu.global.b32 x, a0
+        setp.eq.u32 q, x, 0
+        barrier.red.and.pred q, 0, q
+        @q bra poll
+        exit
+        other:
+        setp.eq.u32 q, x, 0
+        barrier.red.and.pred q, 0, q
+        @q bra other
+        exit
+        work:
+        mov.u32 z, 0
+        long:
+        add.u32 z, z, 1
+        setp.lt.u32 p, z, 50
+        @p bra long
+        mov.u32 z, 1
+        st.release.gpu.global.b32 a0, z
+"""
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("text", [POLL_WITH_A_BARRIER, ONE_WARP_POLLS])
+def test_a_loop_with_a_barrier_is_a_poll(text: str, seed: int) -> None:
+    """What its lanes observed before the barrier still counts after it: the other block gets its turn."""
+    flag = np.zeros(1, np.uint32)
+    go(text, blocks=2, arrays=(flag,), seed=seed, limit=Limit(instructions=10_000))
+    assert flag[0] == 1
+
+
+def test_a_poll_with_a_barrier_that_nobody_answers_is_a_deadlock() -> None:
+    text = POLL_WITH_A_BARRIER.replace("st.release.gpu.global.b32 a0, z", "exit")
+    with pytest.raises(HazardError, match=r"deadlock: .*wait for a value that no thread will write"):
+        go(text, blocks=2, arrays=(np.zeros(1, np.uint32),), limit=Limit(instructions=100_000))
+
+
+def test_a_loop_that_calls_loses_patience() -> None:
+    """Steps of a called function are steps of the loop that calls it."""
+    flag = np.zeros(1, np.uint32)
+    go("""
+        setp.ne.u32 p, lane, 0
+        @p bra other
+        loop:
+        call look
+        ld.global.b32 x, a0
+        setp.eq.u32 q, x, 0
+        @q bra loop
+        exit
+        other:
+        mov.u32 z, 1
+        st.global.b32 a0, z
+        exit
+        .func look y
+        mov.u32 y, 1
+        ret
+    """, threads=32, arrays=(flag,), policy=_RACES, limit=Limit(instructions=10**6))  # fmt: skip
+    assert flag[0] == 1
+
+
 def test_lanes_after_a_long_loop_make_progress() -> None:
     """One lane loops on plain arithmetic until another, further on, has set what it looks at now and then."""
     flag = np.zeros(1, np.uint32)

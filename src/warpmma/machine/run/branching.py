@@ -53,9 +53,7 @@ def chooser(state: State, site: Site, guard: Guard) -> Choose:
 
 
 def _chosen(group: Group, register: WarpRegister, negated: bool) -> Group | None:
-    bits = group.bits & ~register.bits if negated else group.bits & register.bits
-    count = int(np.count_nonzero(bits))
-    return None if not count else group if count == group.count else group.part(bits, count)
+    return group.some(group.bits & ~register.bits if negated else group.bits & register.bits)
 
 
 # Rule 5
@@ -226,7 +224,7 @@ def branch_table(state: State, points: ConvergencePoints, pc: int, step: BranchT
             batch.leave(wrong)
         for value in np.unique(index[acting.bits & ~wrong]).tolist():
             bits = acting.bits & ~wrong & (index == value)
-            some = acting.part(bits, int(np.count_nonzero(bits)))
+            some = acting.part(bits, int(np.count_nonzero(bits)))  # not `acting` itself, which a guard may return again
             to = step.to[value]
             if to > pc or not some.observed or scheduler.back(to, some) != STOP:
                 scheduler.put(to, some)

@@ -126,9 +126,8 @@ class Calls:
         (address,) = state.batch.read(step.site, [state.registers[slot]], [group.bits])
         for value in np.unique(address[group.bits]).tolist():
             bits = group.bits & (address == value)
-            some = group.part(bits, int(np.count_nonzero(bits)))
-            if some.count == group.count:
-                some = group
+            some = group.some(bits)
+            assert some is not None
             if value in self._at:
                 self._check(step, self._at[value])
                 self._enter(pc, step, self._at[value], some)
@@ -158,8 +157,8 @@ class Calls:
         if callee.recursive:
             self._keep(step, callee, group)
         state.forget(callee.slots, group)
-        inner = Group(group.bits, group.count, group.full, depth + 1)
-        state.scheduler.put(callee.first, inner)
+        group.depth = depth + 1
+        state.scheduler.put(callee.first, group)
 
     def _begin_frame(self, group: Group) -> None:
         """Record that a group has allocated nothing after its frame yet (rule 6)."""

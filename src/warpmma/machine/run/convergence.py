@@ -68,14 +68,14 @@ class ConvergencePoint:
 
     Attributes
     ----------
-    here : dict of (int, int) to ndarray of bool
+    here : dict of (int, int) to Group
         The lanes that wait, by program counter and call depth.
     """
 
     def __init__(self, state: State, *, barrier: bool = False) -> None:
         self._state, self._barrier = state, barrier
         self._steps: dict[int, ConvergenceStep] = {}
-        self.here: dict[tuple[int, int], Array] = {}
+        self.here: dict[tuple[int, int], Group] = {}
 
     def add(self, step: ConvergenceStep) -> None:
         """Add a step at which lanes may arrive."""
@@ -87,29 +87,26 @@ class ConvergencePoint:
         if not self.here and (acting.full or not self._missing([(step, acting.bits)]).any()):
             step.act(acting)
             return self._after(pc, group)
-        self._state.scheduler.put_lanes(pc + 1, group.bits & ~acting.bits, group.depth)
+        self._state.scheduler.put_some(pc + 1, group, group.bits & ~acting.bits)
         key = pc, acting.depth
         before = self.here.get(key)
-        self.here[key] = acting.bits if before is None else before | acting.bits
+        self.here[key] = acting if before is None else before.joined(acting)
         self.execute_ready()
         return STOP
 
     def _after(self, pc: int, group: Group) -> int:
         scheduler, after = self._state.scheduler, pc + 1
-        if self._state.batch.lanes.any_waiting:
-            scheduler.go_on(after, group.bits, group.depth)
-        elif scheduler.waiting:
-            scheduler.put(after, group)
-        else:
+        if not (self._state.batch.lanes.any_waiting or scheduler.waiting):
             return after
+        scheduler.go_on(after, group)
         scheduler.release()
         return STOP
 
     def parts(self) -> Parts:
         """Return the lanes that wait at each step, in program order."""
         found: dict[int, Array] = {}
-        for (pc, _), bits in self.here.items():
-            found[pc] = found[pc] | bits if pc in found else bits
+        for (pc, _), group in self.here.items():
+            found[pc] = found[pc] | group.bits if pc in found else group.bits
         return [(self._steps[pc], found[pc]) for pc in sorted(found)]
 
     def stuck(self, where: str, other: tuple[Site, str] | None) -> None:
@@ -150,20 +147,22 @@ class ConvergencePoint:
         waited, self.here = self.here, {}
         going = []
         pcs = {step.pc for step, _ in parts}
-        for (pc, depth), bits in waited.items():
-            rest = bits & ~ready if pc in pcs else bits
-            if rest.any():
+        for (pc, depth), group in waited.items():
+            if pc not in pcs:
+                self.here[pc, depth] = group
+                continue
+            if rest := group.some(group.bits & ~ready):
                 self.here[pc, depth] = rest
-            if pc in pcs:
-                going.append((pc, bits & ready, depth))
+            if free := group.some(group.bits & ready):
+                going.append((pc, free))
         shared = self._from_several_steps(parts)
         for step, bits in parts:
             self._execute_alone(step, bits if shared is None else bits & ~shared)
         if shared is not None:
             self._execute_together([(step, bits & shared) for step, bits in parts if (bits & shared).any()])
         scheduler = self._state.scheduler
-        for pc, bits, depth in going:
-            scheduler.go_on(pc + 1, bits, depth)
+        for pc, group in going:
+            scheduler.go_on(pc + 1, group)
         scheduler.release()
 
     def _from_several_steps(self, parts: Parts) -> Array | None:

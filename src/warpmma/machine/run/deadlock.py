@@ -3,8 +3,8 @@
 The rules:
 
 1. After 64 consecutive rounds that ended because every running group polled without progress (`scheduling`), and after
-   128, 256 and so on, the state is kept: the registers of running threads, the memory that the batch has accessed, and
-   the program counters of lanes.
+   128, 256 and so on, the state is kept: the registers of running threads, the memory that the batch has accessed, who
+   has arrived at barriers, and the program counters of lanes, of those that wait too.
 2. If one round later all of that is the same, it stays the same, because the next state depends on nothing else. That
    is a deadlock: no thread is left that could write what the others wait for. (With a seed, each round has a new random
    order; by then 64 orders have changed nothing.)
@@ -34,14 +34,14 @@ class _Kept:
     vain: int
     registers: tuple[WarpRegister, ...]
     digest: bytes
-    pcs: dict[int, Array]
+    lanes: dict[object, Array]  # by where they run, wait or have arrived
 
 
 class Spins:
     """Looks for spins that cannot end."""
 
-    def __init__(self, state: State) -> None:
-        self._state = state
+    def __init__(self, state: State, points: ConvergencePoints) -> None:
+        self._state, self._points = state, points
         self._kept: _Kept | None = None
 
     def endless(self) -> bool:
@@ -65,13 +65,16 @@ class Spins:
             for data in memory.contents():
                 seen.update(np.ascontiguousarray(data).view(np.uint8).data)
         registers = (*state.registers[: len(state.program.registers)], state.stack)
-        ready = {key: group.bits for key, group in state.scheduler.ready.items()}
-        return _Kept(vain, registers, seen.digest(), ready)
+        lanes: dict[object, Array] = {step.pc: bits for step, bits in self._points.waiting()}
+        for what in ("ready", "waiting"):
+            lanes.update(((what, key), group.bits) for key, group in getattr(state.scheduler, what).items())
+        lanes.update((("barrier", number), bits.copy()) for number, bits in state.batch.barriers.arrived())
+        return _Kept(vain, registers, seen.digest(), lanes)
 
     def _same(self, a: _Kept, b: _Kept) -> bool:
-        if a.digest != b.digest or a.pcs.keys() != b.pcs.keys():
+        if a.digest != b.digest or a.lanes.keys() != b.lanes.keys():
             return False
-        if any(bool((bits != b.pcs[key]).any()) for key, bits in a.pcs.items()):
+        if any(bool((bits != b.lanes[key]).any()) for key, bits in a.lanes.items()):
             return False
         alive = self._state.batch.lanes.alive
         pairs = zip(a.registers, b.registers, strict=True)
@@ -102,8 +105,8 @@ def _found(state: State, points: ConvergencePoints) -> Iterator[tuple[int, str, 
             yield scheduler.split_key(key)[0], "are", group.bits
     for step, bits in points.waiting():
         yield step.pc, "wait for lanes of their warp", bits
-    for key, bits in scheduler.waiting.items():
-        yield scheduler.split_key(key)[0] - 1, "wait for threads of their block", bits
+    for key, group in scheduler.waiting.items():
+        yield scheduler.split_key(key)[0] - 1, "wait for threads of their block", group.bits
 
 
 def _site(state: State, pc: int) -> str:

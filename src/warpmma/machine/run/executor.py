@@ -169,7 +169,7 @@ class _Run:
         self._batch, self._limit = batch, limit
         self.state.begin(batch, grid, limit.steps, parameters)
         self._calls.begin(runtime_calls)
-        self._spins = Spins(self.state)
+        self._spins = Spins(self.state, self._meetings)
         self._look_at = self.state.now + self._until(0)
 
     @property
@@ -212,7 +212,7 @@ class _Run:
     def all(self) -> None:
         """Run all threads to the end."""
         scheduler, lanes = self.state.scheduler, self._batch.lanes
-        scheduler.put_lanes(0, lanes.alive, 0)
+        scheduler.put(0, Group(lanes.alive, int(np.count_nonzero(lanes.alive)), False))
         scheduler.draw()
         while True:
             vain = scheduler.vain

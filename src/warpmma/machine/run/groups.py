@@ -48,7 +48,7 @@ class Group:
     looked : int
         How many lanes the group had when it last branched backwards.
     used : int
-        Steps that it has run since another group last ran.
+        Steps that it has run while others were ready.
     """
 
     __slots__ = (
@@ -92,6 +92,18 @@ class Group:
         """Return some of its lanes, not all, as a group with the same history."""
         made = Group(bits, count, False, self.depth)
         made.observed, made.changed, made.looked, made.used = self.observed, self.changed, self.looked, self.used
+        return made
+
+    def some(self, bits: Array) -> Group | None:
+        """Return some of its lanes, or all; None if there are none."""
+        count = int(np.count_nonzero(bits))
+        return None if not count else self if count == self.count else self.part(bits, count)
+
+    def joined(self, other: Group) -> Group:
+        """Return its lanes and those of another group at the same key, as one group with the history of both."""
+        made = Group(self.bits | other.bits, self.count + other.count, False, self.depth)
+        made.observed, made.changed = self.observed or other.observed, self.changed or other.changed
+        made.looked, made.used = max(self.looked, other.looked), max(self.used, other.used)
         return made
 
     def merged(self, old: WarpRegister, new: WarpRegister, site: Site | None) -> WarpRegister:

@@ -12,6 +12,7 @@ The rules:
    that branches backwards after a poll without progress becomes late. A group polled without progress if, since its
    last backward branch, it executed an instruction that observes other threads, that instruction returned nothing new,
    and no lane left the group. A group that has run `_PATIENCE` steps while others were ready becomes late as well.
+   What a group has done so far stays with its lanes while they wait, so a loop with a barrier is a poll too.
 4. Late groups return in the next round. A round ends when no group is ready, or after a number of steps of the ready
    ones: `_QUANTUM` after a poll without progress, `_RESPITE` after `_PATIENCE` ran out. So a group that leaves a lock
    joins those that left it earlier, because these get no further in a round.
@@ -53,7 +54,7 @@ class Scheduler:
     ----------
     ready, late : dict of int to Group
         By program counter minus `span` times the call depth.
-    waiting : dict of int to ndarray of bool
+    waiting : dict of int to Group
         Lanes that wait at barriers, by the key at which they continue.
     vain : int
         Consecutive rounds that ended because every running group polled without progress.
@@ -64,7 +65,7 @@ class Scheduler:
         self._random = np.random.default_rng(seed) if seed else None
         self.ready: dict[int, Group] = {}
         self.late: dict[int, Group] = {}
-        self.waiting: dict[int, Array] = {}
+        self.waiting: dict[int, Group] = {}
         self.vain = 0
         self._left = 0  # steps left in this round
         self._gone = self._draws = 0  # steps run, and the number at which warps are drawn again
@@ -90,20 +91,12 @@ class Scheduler:
 
     def put(self, pc: int, group: Group) -> None:
         """Make a group ready at a program counter."""
-        key = pc - group.depth * self.span
-        other = self.ready.get(key)
-        self.ready[key] = group if other is None else self._joined(other, group)
+        _add(self.ready, pc - group.depth * self.span, group)
 
-    def put_lanes(self, pc: int, bits: Array, depth: int) -> None:
-        """Make lanes ready at a program counter, if there are any."""
-        if count := int(np.count_nonzero(bits)):
-            self.put(pc, Group(bits, count, False, depth))
-
-    def _joined(self, a: Group, b: Group) -> Group:
-        made = Group(a.bits | b.bits, a.count + b.count, False, a.depth)
-        made.observed, made.changed = a.observed or b.observed, a.changed or b.changed
-        made.looked, made.used = max(a.looked, b.looked), max(a.used, b.used)
-        return made
+    def put_some(self, pc: int, group: Group, bits: Array) -> None:
+        """Make some lanes of a group ready at a program counter, if there are any."""
+        if some := group.some(bits):
+            self.put(pc, some)
 
     def next(self) -> tuple[int, Group] | None:
         """Return the next group to run and its program counter; None if no group can run."""
@@ -115,7 +108,7 @@ class Scheduler:
         key = min(self.ready)
         group = self.ready.pop(key)
         if not group.full and group.count == self.alive:
-            group.full, group.bits = True, self._lanes.alive
+            group.full, group.bits, group.used = True, self._lanes.alive, 0
             group._masks.clear()
         pc, _ = self.split_key(key)
         return pc, group
@@ -162,15 +155,12 @@ class Scheduler:
         if not self.late or quantum > self._left:
             self._left = quantum
         group.used = 0
-        key = pc - group.depth * self.span
-        other = self.late.get(key)
-        self.late[key] = group if other is None else self._joined(other, group)
+        _add(self.late, pc - group.depth * self.span, group)
 
     def _round(self) -> None:
         self._patience_lost = False
         for key, group in self.late.items():
-            other = self.ready.get(key)
-            self.ready[key] = group if other is None else self._joined(other, group)
+            _add(self.ready, key, group)
         self.late = {}
         if self._gone >= self._draws:
             self.draw()
@@ -200,28 +190,26 @@ class Scheduler:
 
     # Barriers
 
-    def go_on(self, pc: int, bits: Array, depth: int) -> None:
-        """Let lanes continue at a program counter; those that wait at a barrier, once it releases them."""
-        if self._lanes.any_waiting:
-            waits = bits & self._lanes.waiting
-            if waits.any():
-                key = pc - depth * self.span
-                self.waiting[key] = waits if key not in self.waiting else self.waiting[key] | waits
-                bits = bits & ~waits
-        self.put_lanes(pc, bits, depth)
+    def go_on(self, pc: int, group: Group) -> None:
+        """Let a group continue at a program counter; lanes that wait at a barrier, once it releases them."""
+        waits = group.some(group.bits & self._lanes.waiting) if self._lanes.any_waiting else None
+        if waits is None:
+            self.put(pc, group)
+        else:
+            _add(self.waiting, pc - group.depth * self.span, waits)
+            self.put_some(pc, group, group.bits & ~waits.bits)
 
     def release(self) -> None:
         """Let lanes continue that no longer wait."""
-        for key, waits in list(self.waiting.items()):
-            free = waits & ~self._lanes.waiting
-            if free.any():
-                rest = waits & self._lanes.waiting
-                if rest.any():
+        for key, group in list(self.waiting.items()):
+            free = group.some(group.bits & ~self._lanes.waiting)
+            if free:
+                del self.waiting[key]
+                if rest := group.some(group.bits & self._lanes.waiting):
                     self.waiting[key] = rest
-                else:
-                    del self.waiting[key]
-                self.put_lanes(*self._at(key, free))
+                self.put(self.split_key(key)[0], free)
 
-    def _at(self, key: int, bits: Array) -> tuple[int, Array, int]:
-        pc, depth = self.split_key(key)
-        return pc, bits, depth
+
+def _add(groups: dict[int, Group], key: int, group: Group) -> None:
+    other = groups.get(key)
+    groups[key] = group if other is None else other.joined(group)

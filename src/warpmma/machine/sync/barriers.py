@@ -26,7 +26,7 @@ The rules (PTX ISA 9.1, 9.7.13: `bar`, `barrier`, `bar.warp.sync`; CUDA C++ Prog
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -200,6 +200,10 @@ class Barriers:
     def arrived_at(self, number: int) -> Array | None:
         """Return the threads that have arrived at an incomplete barrier; None if none ever arrived."""
         return self._states[number].arrived if number in self._states else None
+
+    def arrived(self) -> Iterator[tuple[int, Array]]:
+        """Yield the numbers of barriers, and the threads that have arrived."""
+        yield from ((number, state.arrived) for number, state in self._states.items())
 
     def wait(self, number: int, lanes: Array) -> None:
         """Let threads that have arrived wait."""
