@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import sys
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
@@ -24,14 +26,54 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="tests: compare with everything there is to compare with; an error if any of it is absent",
     )  # fmt: skip
 
+    parser.addoption(
+        "--every-case", action="store_true",
+        help="tests: run every case of tests that are marked `alike`; without it, one in so many",
+    )  # fmt: skip
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers", "alike(n): its cases differ in nothing but names and numbers; one in n runs without --every-case"
+    )
+
 
 def pytest_collection(session: pytest.Session) -> None:
+    gc.disable()  # it would go through a million objects of tests again and again, and find nothing
     if session.config.getoption("all_oracles"):
         from oracles import ORACLES, absent  # beside this file, which is on the path by now
 
         lacking = [absent(name) for name in ORACLES if absent(name)]
         if lacking:
             raise pytest.UsageError("--all-oracles: " + "; ".join(lacking))
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out cases that are alike, unless they were asked for by name."""
+    if config.getoption("every_case") or any("::" in x for x in config.args):
+        return
+    seen: defaultdict[str, int] = defaultdict(int)
+    left_out = []
+    for item in items:
+        if mark := item.get_closest_marker("alike"):
+            test = item.nodeid.partition("[")[0]
+            if seen[test] % mark.args[0]:
+                left_out.append(item)
+            seen[test] += 1
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        absent = set(left_out)
+        items[:] = [x for x in items if x not in absent]
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    gc.collect()
+    gc.freeze()  # tests that call `gc.collect` need not look at all tests
+    gc.enable()
+
+
+def pytest_sessionfinish() -> None:
+    gc.unfreeze()  # nanobind calls what is left a leak
 
 
 @pytest.fixture(scope="session")

@@ -165,6 +165,7 @@ def operands(i: Instruction, rng: Rng, adverse: bool) -> tuple[list[Array], Arra
 
 
 @pytest.mark.parametrize("case", recipe_cases(), ids=str)
+@pytest.mark.alike(3)
 def test_figures_of_every_recipe_are_those_of_rational_numbers(case: RecipeCase) -> None:
     i, rng = case.instruction, np.random.default_rng(7)
     for adverse in (False, True):

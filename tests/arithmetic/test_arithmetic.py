@@ -30,12 +30,14 @@ def _check(case: RecipeCase, style: str, seed: int, rows: int) -> None:
 @pytest.mark.parametrize("case", recipe_cases(), ids=str)
 @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 @given(style=st.sampled_from(sorted(STYLES)), seed=SEEDS)
+@pytest.mark.alike(2)
 def test_numpy_equals_reference(case: RecipeCase, style: str, seed: int) -> None:
     assume(style in styles(case.recipe))
     _check(case, style, seed, rows=max(2, 128 // case.k))
 
 
 @pytest.mark.parametrize("case", recipe_cases(), ids=str)
+@pytest.mark.alike(2)
 def test_numpy_equals_reference_in_every_style(case: RecipeCase) -> None:
     for style in styles(case.recipe):
         _check(case, style, 1, rows=max(2, 96 // case.k))

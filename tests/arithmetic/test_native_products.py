@@ -26,6 +26,7 @@ pytestmark = needs("native engine")
 
 
 @pytest.mark.parametrize("case", EVERY, ids=str)
+@pytest.mark.alike(2)
 def test_every_recipe_in_every_style(case: RecipeCase) -> None:
     rng = np.random.default_rng(1)
     for style in styles(case.recipe):
@@ -58,6 +59,7 @@ CHAINED = [x for x in KINDS if x.recipe.c == x.recipe.d]
 
 
 @pytest.mark.parametrize("case", CHAINED, ids=str)
+@pytest.mark.alike(3)
 def test_a_chain_is_one_instruction_after_the_other(case: RecipeCase) -> None:
     """Every style somewhere in the middle, where the fast path has to give up, and special values in a few rows."""
     rng, count, known = np.random.default_rng(2), crossing(case), styles(case.recipe)
@@ -72,6 +74,7 @@ def test_a_chain_is_one_instruction_after_the_other(case: RecipeCase) -> None:
 
 
 @pytest.mark.parametrize("case", [x for x in CHAINED if isinstance(FORMATS[x.recipe.a], FloatFormat)], ids=str)
+@pytest.mark.alike(2)
 def test_special_values_here_and_there_in_a_chain(case: RecipeCase) -> None:
     rng = np.random.default_rng(3)
     for sparse in (False, True) if case in SPARSE else (False,):

@@ -89,6 +89,7 @@ def canonical(x: Array) -> Array:
 
 @pytest.mark.parametrize("case", KINDS, ids=str)
 @pytest.mark.parametrize(("name", "level"), WAYS, ids=[str(level or name) for name, level in WAYS])
+@pytest.mark.alike(3)
 def test_chains_end_within_a_call(
     case: RecipeCase, name: str, level: native.Level | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:  # fmt: skip

@@ -41,6 +41,7 @@ def exact(recipe: Recipe, column: dict[str, list[int]], c: int) -> Fraction | No
 
 
 @pytest.mark.parametrize("case", [x for x in recipe_cases() if x.recipe.a != "b1"], ids=str)
+@pytest.mark.alike(3)
 def test_losses_are_the_error(case: RecipeCase) -> None:
     finite = 0
     for style in styles(case.recipe):

@@ -48,6 +48,7 @@ def _up(x: int, step: int) -> int:
 
 
 @pytest.mark.parametrize("recorded", RECORDED, ids=lambda r: r.case.name)
+@pytest.mark.alike(3)
 def test_same_bits_as_torch(recorded: RecordedProduct) -> None:
     case = recorded.case
     assert recorded.repeatable

@@ -58,6 +58,7 @@ def by_codes(i: WarpgroupInstruction, a: Array, b: Array, c: Array, more: dict[s
 
 @each
 @pytest.mark.parametrize("engine", ["numpy", "native"])
+@pytest.mark.alike(2)
 def test_all_forms_compute_the_recipe(i: WarpgroupInstruction, engine: Any) -> None:
     if engine not in wm.engines():
         pytest.skip("the native engine is not built")

@@ -216,6 +216,7 @@ def program(rng: random.Random, indent: int, loop: bool, block: bool) -> list[st
 
 
 @pytest.mark.parametrize("seed", range(60))
+@pytest.mark.alike(3)
 def test_no_false_reports_without_source(seed: int) -> None:
     """Of programs that leave no block early, whatever else they do."""
     rng = random.Random(seed)

@@ -33,6 +33,7 @@ def tiles(bits: int, major: Major, swizzle: int) -> Iterator[SharedTile]:
 
 
 @each_kind
+@pytest.mark.alike(2)
 def test_places_and_elements_are_inverse(bits: int, major: Major, swizzle: int) -> None:
     for tile in tiles(bits, major, swizzle):
         taken: set[int] = set()

@@ -24,6 +24,7 @@ KINDS = {
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 @pytest.mark.parametrize("operand", "AB")
+@pytest.mark.alike(2)
 def test_where_and_what_are_inverse(kind: tuple[str, str, bool], operand: str) -> None:
     """Of every type, swizzle and major-ness; the places are those that `wm.store` reads."""
     i, rng = KINDS[kind], np.random.default_rng(5)

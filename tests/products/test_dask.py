@@ -77,6 +77,7 @@ def check(a: Array, b: Array, c: Array | None = None, *, chunks: Any = CHUNKS[0]
         {"target": "sm_80"}, {"instruction": "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16", "target": "sm_90a"},
     ],
 )  # fmt: skip
+@pytest.mark.alike(3)
 def test_chunks_are_not_seen(chunks: Any, more: dict[str, Any]) -> None:
     more = {"target": "sm_90", **more}
     check(A, B, chunks=chunks, **more)

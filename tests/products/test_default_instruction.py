@@ -44,6 +44,7 @@ DEFAULTS = table()
 
 
 @pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.alike(2)
 def test_the_default_instruction_has_the_largest_k(target: str) -> None:
     mine = {key: i for key, i in DEFAULTS.items() if key[0] == target}
     assert mine

@@ -47,6 +47,7 @@ SIZES = [(17, 9, 1), (7, 33, 3), (33, 7, 2)]  # m, n and instructions along k, o
 
 
 @pytest.mark.parametrize("case", DENSE, ids=str)
+@pytest.mark.alike(4)
 def test_matmul_is_a_loop_over_tiles(case: RecipeCase) -> None:
     i, rng = case.instruction, np.random.default_rng(1)
     sizes = SIZES if not i.k > 64 else SIZES[2:]
@@ -111,6 +112,7 @@ FEW = list({(i.a_type, i.b_type, i.d_type, i.sparsity): i for i in SPARSE}.value
 
 
 @pytest.mark.parametrize("i", FEW, ids=str)
+@pytest.mark.alike(3)
 def test_sparse_products(i: Instruction) -> None:
     rng, target, width = np.random.default_rng(4), i.targets[-1], sp.pattern(i).width
     m, n, k = 19, 9, i.k + width * int(rng.integers(1, i.k // width))

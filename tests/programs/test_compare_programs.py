@@ -29,6 +29,7 @@ recorded = pytest.mark.skipif(not RANDOM.exists(), reason="python -m lab.compare
 
 @recorded
 @pytest.mark.parametrize("number", range(0, COUNT, EVERY))
+@pytest.mark.alike(4)
 def test_program_writes_what_an_h200_wrote(number: int) -> None:
     outputs, _, reports = simulate(ptx.load(module([number])), launch(number))
     if number in recording().whole:  # ptxas breaks off at a few
@@ -44,6 +45,7 @@ def test_recording_is_of_an_h200_and_of_these_programs() -> None:
 
 
 @pytest.mark.parametrize("number", range(4, COUNT, 97))
+@pytest.mark.alike(2)
 def test_program_has_no_hazard_and_engines_agree(number: int) -> None:
     module_ = ptx.load(module([number]))
     found = [simulate(module_, launch(number), engine=engine) for engine in ("auto", "numpy")]

@@ -30,6 +30,7 @@ def module(program: str) -> Any:
 
 @pytest.mark.filterwarnings("ignore::warpmma.machine.HazardWarning")
 @pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.alike(3)
 def test_program_writes_what_an_h200_wrote(case: Case) -> None:
     run = case.make()
     race = next((place for name, place in RACES.items() if str(case).startswith(name)), "")

@@ -25,6 +25,7 @@ def recording() -> Recording:
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.alike(2)
 def test_kernel_writes_what_an_h200_wrote(case: TritonCase) -> None:
     made = kept_case(case)
     outputs, _, reports = simulate(ptx.load(kept_texts()[made.program], "triton.ptx"), made.make())

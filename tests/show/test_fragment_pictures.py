@@ -55,9 +55,9 @@ FEW = (8, 16, 24, 136, 256)  # of the n of wgmma, whose accumulators differ in n
 def test_pictures_agree_with_layouts(by: str, request: pytest.FixtureRequest) -> None:
     """Expanded by what its attributes say, a picture has every element once, where the layout has it.
 
-    All operands of `mma` are looked at, and of `wgmma`'s with `--all-oracles`.
+    All operands of `mma` are looked at, and of `wgmma`'s with `--every-case`.
     """
-    whole = request.config.getoption("--all-oracles")
+    whole = request.config.getoption("--every-case")
     for (layout, operand), instruction in different().items():
         if not whole and instruction.m == 64 and instruction.n not in FEW:
             continue

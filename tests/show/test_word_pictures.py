@@ -42,6 +42,7 @@ SCALED_ONES = first([i for i in wm.instructions() if i.block_scale], "shape", "s
 
 
 @pytest.mark.parametrize("i", SPARSE_ONES, ids=str)
+@pytest.mark.alike(3)
 def test_metadata(i: Instruction) -> None:
     rng = np.random.default_rng(7)
     words = rng.integers(0, 1 << 32, 32, dtype=np.uint32)

@@ -100,6 +100,7 @@ def expanded_slowly(instruction: Instruction, words: list[int], f: int) -> Array
 
 
 @each_instruction
+@pytest.mark.alike(2)
 def test_metadata_sits_where_ptx_says(instruction: Instruction) -> None:
     (legal,) = [rule[0] for entry, rule in METADATA.items() if names(entry, instruction)]
     assert sp.selectors(instruction) == legal
@@ -181,6 +182,7 @@ def test_pack_writes_the_selected_lanes_only(instruction: Instruction) -> None:
 
 
 @pytest.mark.parametrize("instruction", {(i.shape, i.a_type, sp.legal_codes(i)): i for i in SPARSE}.values())
+@pytest.mark.alike(2)
 def test_illegal_nibbles_are_named(instruction: Instruction) -> None:
     legal = sorted(sp.legal_codes(instruction))
     illegal = sorted(set(range(16)) - set(legal))
@@ -272,6 +274,7 @@ def pruned_slowly(unit: int, values: list[float], codes: list[int]) -> list[int]
 @each_type
 @settings(deadline=None, max_examples=15)
 @given(seed=st.integers(0, 2**32 - 1), density=st.sampled_from([0.1, 0.5, 1.0]), raw=st.booleans())
+@pytest.mark.alike(2)
 def test_prune_compress_expand(instruction: Instruction, seed: int, density: float, raw: bool) -> None:
     fmt, law = instruction.format("A"), sp.pattern(instruction)
     matrix = random_matrix(instruction, seed, density, raw)

@@ -90,6 +90,7 @@ def test_rows_met_are_the_positions_of_metadata(instruction: Instruction) -> Non
 
 
 @pytest.mark.parametrize("instruction", MULTIPLIED, ids=str)
+@pytest.mark.alike(3)
 def test_matmul_takes_what_they_give(instruction: Instruction) -> None:
     """Dense with its zeros, stored elements with indices, and expanded again: one product."""
     i, rng = instruction, np.random.default_rng(3)

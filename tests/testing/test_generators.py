@@ -54,6 +54,7 @@ def test_what_makes_no_operands_is_refused(changed: dict[str, Any], text: str) -
 
 
 @pytest.mark.parametrize("case", recipe_cases(), ids=str)
+@pytest.mark.alike(3)
 def test_every_style_gives_codes_of_the_formats(case: Any) -> None:
     """And from as few products and rows as there may be."""
     how = case.recipe

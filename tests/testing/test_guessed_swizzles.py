@@ -36,6 +36,7 @@ CASES = [
 @pytest.mark.parametrize(
     ("shape", "operand", "name"), [case for case in CASES if case[0][2] // 8 % SWIZZLES[case[2]][0] == 0], ids=str
 )
+@pytest.mark.alike(2)
 def test_a_swizzle_on_one_side_is_named(shape: tuple[int, int, int], operand: str, name: str) -> None:
     """A stored with it and loaded without, B the other way round; with it on both sides nothing is wrong."""
     given = random_operands(F16, shape, seed=shape[2])

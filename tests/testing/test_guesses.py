@@ -19,6 +19,7 @@ from warpmma.testing.guessing.suspects import likely_mistakes, mistakes_in_fragm
 
 
 @pytest.mark.parametrize("planted", PLANTS, ids=lambda p: p.name)
+@pytest.mark.alike(2)
 def test_a_planted_mistake_is_named(planted: Plant) -> None:
     given = random_operands(planted.instruction, planted.shape)
     found = guess(planted.instruction, **given, got=planted.kernel(given), target=planted.target)

@@ -14,6 +14,7 @@ from warpmma.testing.reading import reader, reader_of
 
 
 @pytest.mark.parametrize("fmt", FORMATS.values(), ids=lambda f: f.name)
+@pytest.mark.alike(2)
 def test_what_is_shown_tells_every_value_from_every_other(fmt: Format) -> None:
     """All codes of 8 bits, and many of more; what is read back is the value."""
     rng = np.random.default_rng(1)
