@@ -392,14 +392,16 @@ def _other_bits(map_: TensorMap) -> list[int]:
 def ignored(kind: int, unused: bool, out: Path) -> Found:
     """Set bits that no host call sets, one by one and in random sets, and compare dumps with those of the plain map.
 
+    `kind`: the rank, 10 more of im2col, and 20 more with an interleave.
     `unused`: bits of dimensions that the map does not have; else bits that are in no field of any map.
     """
     kernels = Kernels.begin(tensor_bytes(8))
     rng = np.random.default_rng(100 + kind)
     while True:
-        case = (
-            copy_case(rng, REGION) if kind < 10 else im2col_case(rng, REGION, rank=kind - 10)
-        )  # fmt: skip
+        if kind % 20 < 10:
+            case = copy_case(rng, REGION, interleave=kind > 20)
+        else:
+            case = im2col_case(rng, REGION, rank=kind % 10, interleave=kind > 20)
         if len(case["dims"]) == kind % 10 and case["swizzle"] == (kind + unused) % 4:
             map_ = map_of({**case, "address": case["address"] + kernels.base})
             if _predicted(case, map_, 2048).inside.any():
@@ -475,20 +477,21 @@ def fault_cases() -> list[tuple[str, bool, Arguments]]:
                _column(**stored, lower=low, upper=high))
               for low, high in (([0, 0], [0, 0]), ([0, -1], [0, 0]), ([-1, 0], [0, 0]), ([0, 0], [0, 1]),
                                 ([0, 0], [1, 0]), ([1, 1], [-1, -1]))]  # fmt: skip
-    sliced = {
-        "interleave": 1,
-        "dims": [9, 4, 3, 2],
-        "strides": [256, 1024, 4096],
-        "box": [8, 2, 2, 1],
-        "steps": [1] * 4,
-    }
+    rows: Arguments = {"interleave": 1, "dims": [9, 4, 3, 2], "strides": [256, 1024, 4096], "box": [8, 2, 2, 1],
+                       "steps": [1] * 4}  # fmt: skip
     found += [
-        (f"interleave from {c}", False, _plain(**sliced, start=c))
+        (f"interleave from {c}", False, _plain(**rows, start=c))
         for c in ([1, 0, 0, 0], [-1, 0, 0, 0], [0, -1, 0, 0], [0, 0, -1, 0], [0, 0, 3, 0], [0, 0, 0, -1])
     ]
-    found += [(f"interleave store from {c}", min(c) < 0, _plain(**sliced, store=True, start=c))
+    found += [(f"interleave store from {c}", min(c) < 0, _plain(**rows, store=True, start=c))
               for c in ([1, 0, 0, 0], [-1, 0, 0, 0], [0, 0, -1, 0], [0, 0, 3, 0], [0, 0, 0, -1])]  # fmt: skip
-    sliced = {"interleave": 2, "dims": [6, 5, 3, 2], "strides": [192, 1024, 4096], "channels": 16, "steps": [1] * 4}
+    sliced: Arguments = {
+        "interleave": 2,
+        "dims": [6, 5, 3, 2],
+        "strides": [192, 1024, 4096],
+        "channels": 16,
+        "steps": [1] * 4,
+    }
     found += [
         (f"interleave im2col w {w}, h {h}", not (-1 <= w <= 4 and -1 <= h <= 3), _column(**sliced, start=[w, h, 0, 0]))
         for w, h in ((4, 3), (5, 0), (0, 4), (-1, -1), (-2, 0))
@@ -539,7 +542,7 @@ PARTS: dict[str, Callable[[Path], Found]] = {
         "store_interleave_im2col", out),
     **{f"ignored {kind} {'unused' if unused else 'no field'}":
        lambda out, kind=kind, unused=unused: ignored(kind, unused, out)  # type: ignore[misc]
-       for kind in (1, 2, 3, 4, 5, 13, 14, 15) for unused in (False, True) if kind not in (5, 15) or not unused},
+       for kind in (1, 2, 3, 4, 5, 13, 14, 15, 23, 24, 25, 33, 34) for unused in (False, True) if kind % 10 < 5 or not unused},
     **{f"fault {i}": lambda out, i=i: fault(i, out) for i in range(len(fault_cases()))},  # type: ignore[misc]
 }  # fmt: skip
 """Every part, in the order of the work: long ones first."""
