@@ -542,7 +542,8 @@ PARTS: dict[str, Callable[[Path], Found]] = {
         "store_interleave_im2col", out),
     **{f"ignored {kind} {'unused' if unused else 'no field'}":
        lambda out, kind=kind, unused=unused: ignored(kind, unused, out)  # type: ignore[misc]
-       for kind in (1, 2, 3, 4, 5, 13, 14, 15, 23, 24, 25, 33, 34) for unused in (False, True) if kind % 10 < 5 or not unused},
+       for kind in (1, 2, 3, 4, 5, 13, 14, 15, 23, 24, 25, 33, 34) for unused in (False, True)
+       if kind % 10 < 5 or not unused},
     **{f"fault {i}": lambda out, i=i: fault(i, out) for i in range(len(fault_cases()))},  # type: ignore[misc]
 }  # fmt: skip
 """Every part, in the order of the work: long ones first."""
