@@ -71,9 +71,14 @@ def _inner(rng: Rng, given: Arguments) -> int:
     return (most if rng.random() < 0.3 else row) // size
 
 
+def _counted(given: Arguments) -> int:
+    """Bytes that an innermost coordinate counts: of an element, or of a slice."""
+    return 16 * given["interleave"] or ITEM_BYTES[given["type"]]
+
+
 def _strides(rng: Rng, given: Arguments, dims: list[int], *, any_: bool = False) -> list[int]:
     unit = 32 if given["interleave"] == 2 else 16
-    found, length = [], dims[0] * ITEM_BYTES[given["type"]]
+    found, length = [], dims[0] * _counted(given)
     for size in dims[1:]:
         stride = -(-length // unit) * unit + unit * int(rng.integers(4)) * int(rng.integers(2))
         if any_ and rng.random() < 0.15:
@@ -200,7 +205,7 @@ def near_miss(rng: Rng, base: int) -> Arguments:
 
 def _start(rng: Rng, given: Arguments, count: int) -> int:
     """Choose an innermost coordinate, around a row and on 16 bytes."""
-    unit = 16 // ITEM_BYTES[given["type"]]
+    unit = max(1, 16 // _counted(given))
     if rng.random() < 0.3:
         return 0
     return unit * int(rng.integers(-count // (3 * unit) - 1, given["dims"][0] // unit + 1))
@@ -211,9 +216,7 @@ def _placed(rng: Rng, given: Arguments, dims: list[int], *, overlap: bool) -> Ar
     given |= {"dims": dims, "strides": _strides(rng, given, dims)}
     if overlap and given["strides"] and rng.random() < 0.1:
         given["strides"][int(rng.integers(len(given["strides"])))] = 32 * int(rng.integers(3))
-    size = ITEM_BYTES[given["type"]] * dims[0] + sum(
-        s * (d - 1) for s, d in zip(given["strides"], dims[1:], strict=True)
-    )
+    size = _counted(given) * dims[0] + sum(s * (d - 1) for s, d in zip(given["strides"], dims[1:], strict=True))
     room = TENSOR_BYTES - size - 64
     if room < 0:
         return None
@@ -229,9 +232,12 @@ def copy_case(
         rank = int(rng.integers(3 if interleave else 1, 6))
         box = [min(_inner(rng, given), (64 if interleave else 4096) // ITEM_BYTES[given["type"]])]
         box[0] = min(box[0], 256)
-        pitch = max(box[0] * ITEM_BYTES[given["type"]], _WIDTHS[given["swizzle"]], 32 if interleave else 0)
-        left = _pick(rng, [512, 2048, 8192, 16384]) // pitch
         steps = [_pick(rng, [1, rng.integers(1, 9)]) for _ in range(rank)]
+        if interleave:
+            pitch = -(-box[0] // steps[0]) * _counted(given)
+        else:
+            pitch = max(box[0] * ITEM_BYTES[given["type"]], _WIDTHS[given["swizzle"]])
+        left = max(1, _pick(rng, [512, 2048, 8192, 16384]) // pitch)
         for step in steps[1:]:
             count = int(rng.integers(1, max(1, min(left, 12)) + 1))
             left //= count
@@ -248,8 +254,10 @@ def copy_case(
             start = [max(0, x) for x in start]
         if not store and rank > 1 and rng.random() < 0.05:
             start[int(rng.integers(1, rank))] = _pick(rng, [-(1 << 31), (1 << 31) - 1])
-        counts = [box[0], *(-(-b // e) for b, e in zip(box[1:], steps[1:], strict=True))]
-        room = region - pitch * int(np.prod(counts[1:]))
+        counts = [-(-b // e) for b, e in zip(box[1:], steps[1:], strict=True)]
+        if interleave:
+            counts[-2] = 1
+        room = region - -(-pitch * int(np.prod(counts)) // 128) * 128
         if room >= 0:
             made["address"] += base
             return made | {"start": start, "at": 128 * int(rng.integers(room // 128 + 1)), "offsets": []}
@@ -258,38 +266,37 @@ def copy_case(
 def im2col_case(
     rng: Rng, region: int, *, rank: int, store: bool = False, interleave: bool = False, base: int = 0
 ) -> Arguments:  # fmt: skip
-    """Choose an im2col map and a copy of it."""
+    """Choose an im2col map and a copy of it; a store's box of pixels lies inside the image."""
     while True:
         given = _modes(rng, interleave=interleave)
         size = ITEM_BYTES[given["type"]]
         channels = min(_inner(rng, given), (64 if interleave else 4096) // size, 256)
-        pitch = max(channels * size, _WIDTHS[given["swizzle"]])
+        pitch = _counted(given) if interleave else max(channels * size, _WIDTHS[given["swizzle"]])
         pixels = int(rng.integers(1, min(_pick(rng, [16, 64, 1024]), 16384 // pitch) + 1))
         spatial = [int(x) for x in rng.integers(1, 13, rank - 2)]
-        lower = [int(x) for x in rng.integers(-3, 3, rank - 2)]
-        upper = [int(x) for x in rng.integers(-3, 4, rank - 2)]
+        lower = [int(x) for x in rng.integers(0 if store else -3, 3, rank - 2)]
+        upper = [int(x) for x in rng.integers(-3, 1 if store else 4, rank - 2)]
         last = [d - 1 + u for d, u in zip(spatial, upper, strict=True)]
         if any(low > high for low, high in zip(lower, last, strict=True)):
             continue
-        dims = [
-            max(1, channels + int(rng.integers(-(channels // 3), 2 * channels + 9))),
-            *spatial,
-            _pick(rng, [1, 3, rng.integers(4, 64)]),
-        ]
-        steps = [1, *(int(x) for x in rng.integers(1, 5, rank - 1))]
+        inner = max(1, channels + int(rng.integers(-(channels // 3), 2 * channels + 9)))
+        dims = [*spatial, min(inner, 9)] if interleave else [inner, *spatial]
+        dims.append(_pick(rng, [1, 3, rng.integers(4, 64)]))
+        steps = [int(x) if i or interleave else 1 for i, x in enumerate(rng.integers(1, 5, rank))]
         box = {"lower": lower, "upper": upper, "channels": channels, "pixels": pixels}
         made = _placed(rng, {**given, **box, "steps": steps}, dims, overlap=False)
         if made is None:
             continue
-        start = [_start(rng, made, channels)]
-        start += [int(rng.integers(low, high + 1)) for low, high in zip(lower, last, strict=True)]
+        start = [int(rng.integers(low, high + 1)) for low, high in zip(lower, last, strict=True)]
+        if interleave:
+            start.append(int(rng.integers(-1, 10)))
+        else:
+            start.insert(0, _start(rng, made, channels))
         start.append(_pick(rng, [0, rng.integers(-1, dims[-1] + 1)]))
         offsets = [int(x) for x in rng.integers(0, 4, rank - 2)]
         if store:
-            start, offsets = [max(0, x) for x in start], [0] * (rank - 2)
-            if not all(low <= x <= high for x, low, high in zip(start[1:-1], lower, last, strict=True)):
-                continue
-        room = region - pixels * pitch
+            start, offsets = [max(0, x) for x in start], []
+        room = region - -(-pixels * pitch // 128) * 128
         if room >= 0:
             made["address"] += base
             return made | {"start": start, "at": 128 * int(rng.integers(room // 128 + 1)), "offsets": offsets}

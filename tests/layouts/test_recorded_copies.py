@@ -29,7 +29,7 @@ def recorded(name: str) -> Any:
     return json.loads(found.tobytes()) if name.endswith(("cases", "chains", "refused")) else found
 
 
-@pytest.mark.parametrize("name", ["tiled", "im2col3", "im2col4", "im2col5"])
+@pytest.mark.parametrize("name", ["tiled", "im2col3", "im2col4", "im2col5", "interleave", "interleave_im2col"])
 def test_loads_are_those_of_an_h200(name: str) -> None:
     memory = tensor_bytes(int(recorded(f"{name} seed")))
     region = (np.arange(REGION // 4, dtype=np.uint32) * np.uint32(PATTERN)).view(np.uint8)

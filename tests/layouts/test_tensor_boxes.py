@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any
-from unittest import mock
 
 import numpy as np
 import pytest
@@ -29,17 +28,11 @@ def column(**more: Any) -> TensorMap:
     return TensorMap(**{"address": 1 << 40, "box": COLUMN, "type": "f16", "shape": (2, 9, 9, 64), **more})
 
 
-def every_copy() -> Any:
-    """Copies that are not measured follow the same rules, which are tested all the same."""
-    return mock.patch.object(TensorMap, "_check_known", lambda *_, **__: None)
-
-
 def compare(case: dict[str, Any]) -> None:
     made, memory = map_of(case), MEMORY[case["address"] :]
     expected, count = reference.dump(made, case, memory.tobytes(), SHARED)
-    with every_copy():
-        copy = made.box_copy(case["start"][::-1], case["at"], offsets=case["offsets"][::-1])
-        assert made.copied_bytes == copy.copied_bytes == count
+    copy = made.box_copy(case["start"][::-1], case["at"], offsets=case["offsets"][::-1])
+    assert made.copied_bytes == copy.copied_bytes == count
     shared = np.full(SHARED, 0xA5, np.uint8)
     place = slice(case["at"], case["at"] + copy.span)
     shared[place] = copy.load(memory, shared[place])
@@ -52,33 +45,32 @@ def compare(case: dict[str, Any]) -> None:
 @settings(max_examples=150, deadline=None)
 @given(st.integers(0, 1 << 32))
 def test_tiled_loads_equal_the_reference(seed: int) -> None:
-    compare(copy_case(np.random.default_rng(seed), SHARED))
+    rng = np.random.default_rng(seed)
+    compare(copy_case(rng, SHARED, interleave=rng.random() < 0.3))
 
 
 @settings(max_examples=150, deadline=None)
 @given(st.integers(0, 1 << 32), st.sampled_from([3, 4, 5]))
 def test_im2col_loads_equal_the_reference(seed: int, rank: int) -> None:
-    compare(im2col_case(np.random.default_rng(seed), SHARED, rank=rank))
+    rng = np.random.default_rng(seed)
+    compare(im2col_case(rng, SHARED, rank=rank, interleave=rng.random() < 0.3))
 
 
 @settings(max_examples=100, deadline=None)
 @given(st.integers(0, 1 << 32), st.sampled_from([0, 3, 4, 5]))
 def test_stores_equal_the_reference(seed: int, rank: int) -> None:
     rng = np.random.default_rng(seed)
-    case = im2col_case(rng, SHARED, rank=rank, store=True) if rank else copy_case(rng, SHARED, store=True)
+    sliced = rng.random() < 0.3
+    if rank:
+        case = im2col_case(rng, SHARED, rank=rank, store=True, interleave=sliced)
+    else:
+        case = copy_case(rng, SHARED, store=True, interleave=sliced)
     made = map_of({**case, "l2": 0})
     shared = MEMORY[:SHARED].copy()
     expected = bytearray(TENSOR_BYTES)
     reference.write(made, expected, case["start"][::-1], case["at"], shared.tobytes())
     memory = np.zeros(TENSOR_BYTES, np.uint8)
-    with every_copy():
-        offsets = [0] * len(case["offsets"])
-        copy = made.box_copy(case["start"][::-1], case["at"], offsets=offsets, store=True)
-        copy.store(memory, shared[case["at"] :])
-        if not made.im2col:
-            again = np.zeros(TENSOR_BYTES, np.uint8)
-            made.write(again, shared[case["at"] :], case["start"][::-1], case["at"])
-            np.testing.assert_array_equal(again, memory)
+    made.write(memory, shared[case["at"] :], case["start"][::-1], case["at"])
     np.testing.assert_array_equal(memory, np.frombuffer(bytes(expected), np.uint8))
 
 
@@ -185,14 +177,32 @@ def test_stores_from_negative_coordinates_trap(start: tuple[int, int]) -> None:
     assert not plain().box_copy(start).inside.all()
 
 
-@pytest.mark.parametrize(("made", "store", "message"), [
-    (plain(shape=(4, 8, 64), box=(2, 2, 64), interleave=16), False, "an interleave of 16 bytes; expected 0"),
-    (column(), True, "a store of im2col; expected a tiled map"),
+@pytest.mark.parametrize(("lower", "upper", "message"), [
+    ((0, -1), (0, 0), r"lower\[1\] is -1; a store of a map whose box of pixels reaches beyond the image traps"),
+    ((0, 0), (2, 1), r"upper\[0\] is 2; a store .* traps, \"illegal instruction\"; the nearest is 0"),
 ])  # fmt: skip
-def test_copies_that_were_not_measured_are_refused(made: TensorMap, store: bool, message: str) -> None:
-    offsets = (0,) * (made.rank - 2) if made.im2col else ()
-    with pytest.raises(UnsupportedError, match=f"is not measured for {message}"):
-        made.box_copy((0,) * made.rank, offsets=offsets, store=store)
+def test_im2col_stores_stay_in_the_image(lower: tuple[int, int], upper: tuple[int, int], message: str) -> None:
+    made = column(box=Im2colBox(lower=lower, upper=upper, channels=32, pixels=64))
+    with pytest.raises(OperandError, match=message):
+        made.box_copy((0, 0, 0, 0), store=True)
+    with pytest.raises(OperandError, match=r"offsets is \(0, 0\); expected none: a store has none"):
+        made.box_copy((0, 0, 0, 0), offsets=(0, 0), store=True)
+
+
+def test_an_interleaved_copy_has_one_slice_of_channels() -> None:
+    """NC/8HWC8: [n, channels / 8, h, w], and 8 channels of 16 bits in each."""
+    array = np.arange(2 * 3 * 4 * 5 * 8, dtype=np.uint16).reshape(2, 3, 4, 5, 8)
+    made = TensorMap(array.ctypes.data, (2, 3, 2, 8), type="u16", shape=(2, 3, 4, 5), strides=(960, 320, 80),
+                     interleave=16)  # fmt: skip
+    brought = made.read(array, (0, 1, 2, 1)).view(np.uint16)
+    assert made.copied_elements == (2, 1, 2, 8) and made.copied_bytes == 512
+    expected = np.zeros((2, 2, 8, 8), np.uint16)
+    expected[:, :, :4] = array[:, 1, 2:4, 1:5]
+    np.testing.assert_array_equal(brought.reshape(2, 2, 8, 8), expected)
+    column = TensorMap(array.ctypes.data, Im2colBox(lower=(0, 0), upper=(0, 0), channels=24, pixels=40), type="u16",
+                       shape=(2, 3, 4, 5), strides=(960, 320, 80), interleave=16)  # fmt: skip
+    brought = column.read(array, (0, 2, 0, 0), offsets=(0, 0)).view(np.uint16)
+    np.testing.assert_array_equal(brought.reshape(2, 4, 5, 8), array[:, 2])
 
 
 def test_a_store_writes_whole_chunks() -> None:

@@ -44,7 +44,8 @@ def test_text() -> None:
     ]
     assert "  box           20 pixels of 32 channels" in str(COLUMN) and "corners       [-1, -1] to" in str(COLUMN)
     assert "element strides  [1, 2, 1]" in str(DEEP) and "strides" not in str(FLAT)
-    assert "a copy" not in str(TensorMap(0, (2, 2, 8), type="f16", shape=(4, 4, 64), interleave=16))
+    sliced = TensorMap(0, (2, 2, 8), type="f16", shape=(4, 4, 64), interleave=16)
+    assert "  a copy        [2, 1, 8] slices of 16 bytes, 256 bytes" in str(sliced)
 
 
 @pytest.mark.parametrize("made", [PLAIN, COLUMN, DEEP, FLAT])

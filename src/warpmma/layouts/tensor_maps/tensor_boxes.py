@@ -1,7 +1,7 @@
 """What a tensor copy moves: which elements a box brings, where each lands in shared memory, and what is filled.
 
 1. Tiled: along dimension i a box has ceil(b / e) elements, at start, start + e, start + 2e...; along the innermost one
-   the step e is ignored.
+   the step e is ignored, but not with interleave.
 2. im2col: the first pixel is the start. From a pixel to the next, w grows by its step; beyond W - 1 + upper it goes
    back to lower, and h grows by its step; and so on; beyond the last spatial dimension n grows by its step. The element
    is that of the pixel plus the offsets. Each pixel has its channels, from the innermost start on.
@@ -16,10 +16,15 @@
 8. A store writes the elements inside of the tensor, and skips the others; along the innermost dimension in chunks of 16
    bytes: if the first byte of a chunk is inside, all of the chunk is written.
 9. The instruction traps on: a shared address that is not a multiple of 128; an innermost start that is not at a
-   multiple of 16 bytes; a store with a negative start; an im2col start outside of lower to W - 1 + upper.
+   multiple of 16 bytes; a store with a negative start; an im2col start outside of lower to W - 1 + upper; an im2col
+   store with a lower corner below 0 or an upper corner above 0. An im2col store has no offsets.
+10. With an interleave of U bytes, channels lie in slices of U bytes: the tensor is [n, slice, ..., w], and along w
+   everything counts slices, in the map too. Dimension 1 is not walked: a copy has the slice of its start, whatever the
+   box. An im2col copy has one slice of each pixel, whatever its channels, and its spatial dimensions are those from 2
+   on. Rows are never padded, and a store has no chunks: slices are stored whole.
 
-Source: an H200 (driver 580, CUDA 13.0): random copies of all types, ranks, swizzles, fills and steps, byte by byte;
-docs/tensor_maps.md has the counts.
+Source: an H200 and an H100 (driver 580, CUDA 13.0): random copies of all types, ranks, swizzles, fills, steps and
+interleaves, byte by byte; docs/tensor_maps.md has the counts.
 """
 
 from __future__ import annotations
@@ -46,12 +51,14 @@ _WINDOW = 1 << 32
 class BoxCopy(Record):
     """One tensor copy, element by element.
 
-    Arrays have the shape of the box, outermost dimension first; of im2col `[pixel, channel]`.
+    Arrays have the shape of the box, outermost dimension first; of im2col `[pixel, channel]`. With an interleave, a
+    last axis has the elements of a slice.
 
     Attributes
     ----------
     index : tuple of ndarray of int64
-        Coordinates of each element, an array for each dimension of the tensor; they broadcast to the box's shape.
+        Coordinates of each element, or of its slice, an array for each dimension of the tensor; they broadcast to the
+        box's shape.
     inside : ndarray of bool
         Whether the element is in the tensor; else it is filled, or not stored.
     source : ndarray of int64
@@ -148,22 +155,23 @@ def to_tf32(codes: Array) -> Array:
 
 def tiled_index(start: Sequence[int], counts: Sequence[int], steps: Sequence[int]) -> tuple[Array, ...]:
     """Rule 1."""
-    along = (s + e * np.arange(n, dtype=np.int64) for s, n, e in zip(start, counts, (*steps[:-1], 1), strict=True))
-    return np.ix_(*along)
+    return np.ix_(*(s + e * np.arange(n, dtype=np.int64) for s, n, e in zip(start, counts, steps, strict=True)))
 
 
 def im2col_index(
     start: Sequence[int], offsets: Sequence[int], shape: Sequence[int], lower: Sequence[int], upper: Sequence[int],
-    steps: Sequence[int], pixels: int, channels: int,
+    steps: Sequence[int], pixels: int, channels: int, *, sliced: bool,
 ) -> tuple[Array, ...]:  # fmt: skip
-    """Rule 2, and the trap of rule 9; all but `pixels` and `channels` are outermost first, without n and c for some."""
+    """Rule 2, rule 10 if it is sliced, and the trap of rule 9; offsets and corners are of spatial dimensions alone."""
     left = np.arange(pixels, dtype=np.int64)  # pixels that are left for this dimension and those further out
     spatial = []
+    first_axis = 2 if sliced else 1
     for axis in range(len(lower) - 1, -1, -1):
-        begin, step, last = start[1 + axis], steps[1 + axis], shape[1 + axis] - 1 + upper[axis]
+        at_axis = first_axis + axis
+        begin, step, last = start[at_axis], steps[at_axis], shape[at_axis] - 1 + upper[axis]
         if not lower[axis] <= begin <= last:
             raise OperandError(
-                f"coordinates[{1 + axis}] is {begin}; expected {lower[axis]} to {last}, from the lower corner to the "
+                f"coordinates[{at_axis}] is {begin}; expected {lower[axis]} to {last}, from the lower corner to the "
                 'size - 1 + the upper corner: elsewhere the instruction traps, "illegal instruction"'
             )
         first, each = (last - begin) // step + 1, (last - lower[axis]) // step + 1
@@ -172,19 +180,28 @@ def im2col_index(
         left = np.where(later < 0, 0, later // each + 1)
         spatial.append(at + offsets[axis])
     image = start[0] + steps[0] * left
-    along = (*(x[:, None] for x in (image, *spatial[::-1])),)
-    return (*along, start[-1] + np.arange(channels, dtype=np.int64)[None, :])
+    n, *along = (x[:, None] for x in (image, *spatial[::-1]))
+    if sliced:
+        return (n, np.full_like(n, start[1]), *along)
+    return (n, *along, start[-1] + np.arange(channels, dtype=np.int64)[None, :])
 
 
 def check_start(
-    coordinates: Any, at: Any, offsets: Any, rank: int, itemsize: int, offset_bits: int, *, store: bool
+    coordinates: Any, at: Any, offsets: Any, rank: int, unit: int, offset_bits: int, *, store: bool
 ) -> tuple[list[int], int, list[int]]:  # fmt: skip
-    """Check the operands of the instruction: rule 9, and their number; `offset_bits` is 0 for a tiled map."""
+    """Check the operands of the instruction: rule 9, and their number.
+
+    `unit` is what the innermost coordinate counts, in bytes, and `offset_bits` is 0 for a tiled map.
+    """
     start = _checked("coordinates", coordinates, rank, -_LIMIT, _LIMIT)
     spatial = rank - 2 if offset_bits else 0
-    moved = _checked("offsets", offsets, spatial, 0, 1 << offset_bits) if spatial else offsets
-    if not spatial and members(offsets, 1) != []:
-        raise OperandError(f"offsets is {shown(offsets)}; expected none: the map is not of mode im2col")
+    if not spatial or store is True:
+        if members(offsets, 1) != []:
+            why = "a store has none" if spatial else "the map is not of mode im2col"
+            raise OperandError(f"offsets is {shown(offsets)}; expected none: {why}")
+        moved = [0] * spatial
+    else:
+        moved = _checked("offsets", offsets, spatial, 0, 1 << offset_bits)
     if not isinstance(store, bool):
         raise OperandError(f"store is {shown(store)}; expected True or False")
     if not is_integer(at) or not 0 <= int(at) < _WINDOW or int(at) % LINE:
@@ -193,13 +210,13 @@ def check_start(
             f"at is {shown(at)}; expected a multiple of {LINE}, in every swizzle mode: on others the instruction "
             f'traps, "misaligned address"; the nearest is {near}'
         )
-    row = start[-1] * itemsize
+    row = start[-1] * unit
     if row % CHUNK:
-        unit = CHUNK // itemsize
+        each = CHUNK // unit
         raise OperandError(
             f"coordinates[{rank - 1}] is {start[-1]}: byte {row} of a row; expected a multiple of {CHUNK} bytes, "
-            f'{unit} elements: on others the instruction traps, "illegal instruction"; the nearest is '
-            f"{(start[-1] + unit // 2) // unit * unit}"
+            f'{each} elements: on others the instruction traps, "illegal instruction"; the nearest is '
+            f"{(start[-1] + each // 2) // each * each}"
         )
     if store and min(start) < 0:
         axis = start.index(min(start))
@@ -207,7 +224,17 @@ def check_start(
             f'coordinates[{axis}] is {start[axis]}; a store with a negative start traps, "illegal instruction"; the '
             "nearest is 0"
         )
-    return start, int(at), list(moved)
+    return start, int(at), moved
+
+
+def check_stored_corners(lower: Sequence[int], upper: Sequence[int]) -> None:
+    """Rule 9, of im2col."""
+    for name, corners, wrong in (("lower", lower, min(*lower, 0)), ("upper", upper, max(*upper, 0))):
+        if wrong:
+            raise OperandError(
+                f"{name}[{corners.index(wrong)}] is {wrong}; a store of a map whose box of pixels reaches beyond the "
+                'image traps, "illegal instruction"; the nearest is 0'
+            )
 
 
 def _checked(name: str, values: Any, count: int, low: int, high: int) -> list[int]:
@@ -221,21 +248,21 @@ def _checked(name: str, values: Any, count: int, low: int, high: int) -> list[in
     return [int(x) for x in found]
 
 
-def landing(index: tuple[Array, ...], itemsize: int, swizzle: int, at: int) -> tuple[Array, int]:
-    """Rules 4 and 5: the address of each element, and the bytes from `at` on that hold them."""
-    shape = np.broadcast_shapes(*(x.shape for x in index))
-    pitch = max(shape[-1] * itemsize, swizzle)
+def landing(shape: Sequence[int], itemsize: int, swizzle: int, at: int, *, sliced: bool) -> tuple[Array, int]:
+    """Rules 4, 5 and 10: the address of each element, and the bytes from `at` on that hold them."""
+    pitch = max(shape[-1] * itemsize, 0 if sliced else swizzle)
     rows = math.prod(shape[:-1])
     linear = at + pitch * np.arange(rows, dtype=np.int64)[:, None] + itemsize * np.arange(shape[-1], dtype=np.int64)
     if swizzle:
         linear ^= (linear >> 7 & swizzle // CHUNK - 1) << 4
-    return linear.reshape(shape), pitch * rows
+    width = swizzle or 1
+    return linear.reshape(shape), -(-pitch * rows // width) * width
 
 
-def inside_of(index: tuple[Array, ...], shape: Sequence[int], itemsize: int, *, store: bool) -> Array:
-    """Rules 3 and 8: whether each element is in the tensor."""
-    found, unit = np.ones((), bool), CHUNK // itemsize
-    reached = (*shape[:-1], -(-shape[-1] // unit) * unit) if store else shape
+def inside_of(index: tuple[Array, ...], shape: Sequence[int], unit: int, *, store: bool) -> Array:
+    """Rules 3 and 8: whether each element is in the tensor; the innermost coordinate counts `unit` bytes."""
+    found, each = np.ones((), bool), max(1, CHUNK // unit)
+    reached = (*shape[:-1], -(-shape[-1] // each) * each) if store else shape
     for at, size in zip(index, reached, strict=True):
         found = found & (at >= 0) & (at < size)
     return found

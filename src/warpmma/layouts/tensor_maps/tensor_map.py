@@ -92,7 +92,7 @@ class TensorMap(Record):
     element_strides : tuple of int
         Steps between the elements that are copied; 1 by default. The innermost is ignored without interleave.
     interleave : {0, 16, 32}
-        Bytes of a slice of channels, or 0.
+        Bytes of a slice of channels, or 0. The tensor is [n, slice, ..., w] then, and w counts slices.
     swizzle : {0, 32, 64, 128}
         Bytes of a row within which chunks of 16 bytes are permuted, or 0.
     l2_promotion : {0, 64, 128, 256}
@@ -251,26 +251,27 @@ class TensorMap(Record):
 
     @property
     def copied_elements(self) -> tuple[int, ...]:
-        """Elements that a copy brings along each dimension; of im2col pixels and channels.
+        """Elements, with an interleave slices, that a copy brings along each dimension; of im2col pixels and channels.
 
-        With a step e, a box of b has b / e elements, rounded up. The innermost step is ignored.
+        With a step e, a box of b has b / e elements, rounded up. The innermost step is ignored without interleave.
+        With one, a copy has one slice along dimension 1, and one of each pixel.
         """
         if isinstance(self.box, Im2colBox):
-            return self.box.pixels, self.box.channels
-        steps = (*self.element_strides[:-1], 1)
-        return tuple(-(-b // e) for b, e in zip(self.box, steps, strict=True))
+            return self.box.pixels, 1 if self.interleave else self.box.channels
+        counts = [-(-b // e) for b, e in zip(self.box, self._steps, strict=True)]
+        if self.interleave:
+            counts[1] = 1
+        return tuple(counts)
+
+    @property
+    def _steps(self) -> tuple[int, ...]:
+        """Steps of a tiled copy."""
+        return self.element_strides if self.interleave else (*self.element_strides[:-1], 1)
 
     @property
     def copied_bytes(self) -> int:
-        """Bytes that a copy adds to its mbarrier, those of elements outside of the tensor too.
-
-        Raises
-        ------
-        UnsupportedError
-            Of a map with interleave, where it is not known.
-        """
-        self._check_known()
-        return math.prod(self.copied_elements) * self.itemsize
+        """Bytes that a copy adds to its mbarrier, those of elements outside of the tensor too."""
+        return math.prod(self.copied_elements) * (self.interleave or self.itemsize)
 
     @cached_property
     def encoded(self) -> bytes:
@@ -414,7 +415,7 @@ class TensorMap(Record):
         at : int
             Address of the box in shared memory, a multiple of 128.
         offsets : sequence of int
-            Of an im2col copy: what is added to the coordinates of each pixel, outermost spatial dimension first.
+            Of an im2col load: what is added to the coordinates of each pixel, outermost spatial dimension first.
         store : bool
             Whether the copy goes from shared to global memory.
 
@@ -427,23 +428,30 @@ class TensorMap(Record):
         OperandError
             What the instruction traps on: a rank other than the map's, `at` that is not a multiple of 128, an
             innermost coordinate that is not at a multiple of 16 bytes; negative coordinates of a store; an im2col
-            start outside of the box of pixels.
-        UnsupportedError
-            Copies that were not measured: with interleave, and stores of im2col.
+            start outside of the box of pixels; a store of an im2col map whose box of pixels reaches beyond the image.
         """
+        sliced, unit = bool(self.interleave), self.interleave or self.itemsize
         bits = fields.OFFSET_BITS[self.rank] if self.im2col else 0
-        start, at, moved = boxes.check_start(coordinates, at, offsets, self.rank, self.itemsize, bits, store=store)
-        self._check_known(store=store)
-        steps, strides = self.element_strides, (*self.strides, self.itemsize)
+        start, at, moved = boxes.check_start(coordinates, at, offsets, self.rank, unit, bits, store=store)
         if isinstance(box := self.box, Im2colBox):
-            index = boxes.im2col_index(start, moved, self.shape, box.lower, box.upper, steps, box.pixels, box.channels)
+            if store:
+                boxes.check_stored_corners(box.lower, box.upper)
+            index = boxes.im2col_index(
+                start, moved, self.shape, box.lower, box.upper, self.element_strides, box.pixels, box.channels,
+                sliced=sliced,
+            )  # fmt: skip
         else:
-            index = boxes.tiled_index(start, self.copied_elements, steps)
-        target, span = boxes.landing(index, self.itemsize, self.swizzle, at)
+            index = boxes.tiled_index(start, self.copied_elements, self._steps)
+            if sliced:
+                index = tuple(x[..., None] for x in index)
+        inside = boxes.inside_of(index, self.shape, unit, store=store)
+        source = boxes.source_of(index, (*self.strides, unit))
+        if sliced:
+            source = source + self.itemsize * np.arange(unit // self.itemsize)
+        target, span = boxes.landing(source.shape, self.itemsize, self.swizzle, at, sliced=sliced)
         return BoxCopy(
-            index=index, inside=boxes.inside_of(index, self.shape, self.itemsize, store=store),
-            source=boxes.source_of(index, strides), target=target, at=at, span=span, itemsize=self.itemsize,
-            swizzle=self.swizzle, nan=self.fill == "nan", rounds=self.type.startswith("tf32"),
+            index=index, inside=np.broadcast_to(inside, source.shape), source=source, target=target, at=at, span=span,
+            itemsize=self.itemsize, swizzle=self.swizzle, nan=self.fill == "nan", rounds=self.type.startswith("tf32"),
         )  # fmt: skip
 
     def read(
@@ -486,16 +494,6 @@ class TensorMap(Record):
             Elements of the box lie on one another in the tensor, so that the order of writes would matter.
         """
         self.box_copy(coordinates, at, store=True).store(memory, shared)
-
-    def _check_known(self, *, store: bool = False) -> None:
-        """Raise `UnsupportedError` for copies that were not measured."""
-        open_ = ""
-        if self.interleave:
-            open_ = f"an interleave of {self.interleave} bytes; expected 0"
-        elif store and self.im2col:
-            open_ = "a store of im2col; expected a tiled map"
-        if open_:
-            raise UnsupportedError(f"tensor copy: what a GPU does is not measured for {open_}")
 
     # Views
 

@@ -57,8 +57,8 @@ def text(of: TensorMap) -> str:
         rows.append(("box", _listed(of.box)))
     if any(x > 1 for x in of.element_strides):
         rows.append(("element strides", _listed(of.element_strides)))
-    if not of.interleave:
-        rows.append(("a copy", f"{_listed(of.copied_elements)} elements, {_size(of)} bytes"))
+    what = f"slices of {of.interleave} bytes" if of.interleave else "elements"
+    rows.append(("a copy", f"{_listed(of.copied_elements)} {what}, {of.copied_bytes:,} bytes"))
     for name in ("interleave", "swizzle", "l2_promotion"):
         size = getattr(of, name)
         rows.append((name.replace("_", " ").replace("l2", "L2"), f"{size} bytes" if size else "none"))
@@ -66,10 +66,6 @@ def text(of: TensorMap) -> str:
     wide = max(len(name) for name, _ in rows)
     head = f"tensor map: {known['mode']}, {of.type}, {counted(of.rank, 'dimension')}"
     return "\n".join([head, *(f"  {name:<{wide}}  {value}" for name, value in rows)])
-
-
-def _size(of: TensorMap) -> str:
-    return f"{int(np.prod(of.copied_elements)) * of.itemsize:,}"
 
 
 def _listed(values: Sequence[int]) -> str:
@@ -98,11 +94,12 @@ def svg(
     chunks = shape[-1] // per
     starts = copy.target.reshape(-1, chunks, per)[..., 0]
     inside = copy.inside.reshape(-1, chunks, per).sum(-1)
-    outer = np.stack([np.broadcast_to(x, shape)[..., 0].ravel() for x in copy.index[:-1]] or [np.zeros(1, int)], -1)
-    inner = np.broadcast_to(copy.index[-1], shape).reshape(-1, chunks, per)[0, :, 0]
+    index = (*copy.index, np.arange(shape[-1])) if of.interleave else copy.index  # a row of the picture is a slice
+    outer = np.stack([np.broadcast_to(x, shape)[..., 0].ravel() for x in index[:-1]] or [np.zeros(1, int)], -1)
+    inner = np.broadcast_to(index[-1], shape).reshape(-1, chunks, per)[0, :, 0]
     labels = [f"{row},{c}" for row in range(min(len(outer), _MOST)) for c in inner.tolist()]
     cell = max(34.0, max(text_width(x, 9.5) for x in labels) + 6)
-    names = [_listed(x) if copy.index[:-1] else "" for x in outer[:_MOST].tolist()]
+    names = [_listed(x) if index[:-1] else "" for x in outer[:_MOST].tolist()]
     label = max(_LABEL, *(text_width(x, 10) + 10 for x in names))
     heading = "The box, row by row"
     right = MARGIN + label + max(chunks * cell, text_width(heading, 12, bold=True) - _GAP) + _GAP + _LABEL
@@ -131,7 +128,7 @@ def svg(
         for i in range(chunks):
             place = int(starts[row, i]) - first * _LINE
             full = int(inside[row, i])
-            note = _note(outer[row].tolist() if copy.index[:-1] else [], int(inner[i]), per, int(starts[row, i]), full)
+            note = _note(outer[row].tolist() if index[:-1] else [], int(inner[i]), per, int(starts[row, i]), full)
             data = {"address": int(starts[row, i]), "index": f"{row},{int(inner[i])}", "filled": per - full}
             drawn = [_cell(MARGIN + label + i * cell, y, cell, row, full / per, f"{row},{int(inner[i])}")]
             if place // _LINE < _MOST:
