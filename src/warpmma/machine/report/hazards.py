@@ -298,24 +298,23 @@ class Reporter:
         return self._origins[origin - 1]
 
     def decides(self, origin: Origin, site: Site, bad: Array) -> None:
-        """Report lanes `[block, warp, lane]` where poison decides something at a line."""
+        """Report lanes `[block, warp, lane]` where poison decides something at a line.
+
+        The report names the lanes that read it, and those that decide where the first of these did not read it.
+        """
         self._decided.add(origin)
         if origin.kind == "poison":
             self.report(origin.kind, site, bad, detail=origin.detail, other=origin.site, decided=site)
             return
-        block, warp, lane = np.argwhere(bad)[0].tolist()
-        address, element = self._read_by(origin, self.first_block + block, warp, lane)
-        says = f"{origin.detail}, and its value matters at {site.place} ({site.mnemonic})"
-        self.report(origin.kind, origin.site, bad, address, says, origin.other or site, element, site)
-
-    def _read_by(
-        self, origin: Origin, block: int, warp: int, lane: int
-    ) -> tuple[Array | None, Callable[[int], str] | None]:
-        """Return the addresses of the last read of an origin, and what names them; None if a lane took no part."""
         first, lanes, address, element = self._reads[origin]
-        at = block - first, warp, lane
-        inside = at[0] >= 0 and all(i < n for i, n in zip(at, lanes.shape, strict=True))
-        return (address, element) if inside and lanes[at] else (None, None)
+        deciding = *_, warp, lane = tuple(np.argwhere(bad)[0].tolist())
+        where = f"{site.place} ({site.mnemonic})"
+        if first != self.first_block or lanes.shape != bad.shape:  # of an earlier batch
+            address = element = None
+        elif not lanes[deciding]:
+            bad, where = lanes, f"{where} in lane {lane} of warp {warp}"
+        says = f"{origin.detail}, and its value matters at {where}"
+        self.report(origin.kind, origin.site, bad, address, says, origin.other or site, element, site)
 
     def left(self, origin: Origin, words: Array, addresses: Array, element: Callable[[int, int], str]) -> None:
         """Report poison that is left in global memory, at addresses of bytes which access words `[n]` have written."""
@@ -323,14 +322,21 @@ class Reporter:
         first = int(words[0])
         block, (warp, lane), site = block_of(first), thread_of(first), self.history.site(first) or origin.site
         where = element(int(addresses[0]), 1) or hex(int(addresses[0]))
-        says = f"and its value is left in {where} at {site.place} ({site.mnemonic})"
-        detail, read, other, at, name = f"{origin.detail}, {says}", origin.site, origin.other or site, None, ""
+        at, name = None, ""
         if origin.kind == "poison":
             detail, read, other = origin.detail, site, origin.site
         else:
-            found, named = self._read_by(origin, block, warp, lane)
-            at = None if found is None else int(found[block - self._reads[origin][0], warp, lane])
-            name = "" if named is None or at is None else named(at)
+            before, lanes, found, named = self._reads[origin]
+            place, by = (block - before, warp, lane), f"{site.place} ({site.mnemonic})"
+            if place[0] < 0 or any(i >= n for i, n in zip(place, lanes.shape, strict=True)) or not lanes[place]:
+                by += f" by lane {lane} of warp {warp} of {self.block_named(block)}"
+                place = tuple(np.argwhere(lanes)[0].tolist())
+                block, warp, lane = before + place[0], *place[1:]
+            if found is not None:
+                at = int(np.broadcast_to(found, lanes.shape)[place])
+                name = "" if named is None else named(at)
+            detail = f"{origin.detail}, and its value is left in {where} at {by}"
+            read, other = origin.site, origin.other or site
         self._tell_or_count(Hazard(
             kind=origin.kind, site=read, block=block, warp=warp, lane=lane, address=at, count=len(np.unique(words)),
             detail=detail, other=other, decided=site, element=name, block_index=self._index(block),
