@@ -75,3 +75,29 @@ def test_only_sc_fences_before_a_barrier_are_published_by_another_thread(fence: 
     else:
         with pytest.raises(HazardError, match="race"):
             kernel.launch(Device("sm_80"), 2, 32, [x, y])
+
+
+POLLED = """ld.param.u64 %rd7, [y]; mov.u32 %r8, %ctaid.x; setp.eq.u32 %p2, %r8, 0; setp.ne.u32 %p3, %r1, 0;
+@%p2 bra WAIT; @%p3 bra END;
+st.global.u32 [%rd7+128], 7; membar.gl; st.relaxed.gpu.global.u32 [%rd7], 1; bra END;
+WAIT: {early} @%p3 bra MEET;
+SPIN: ld.relaxed.gpu.global.u32 %r9, [%rd7]; setp.eq.u32 %p4, %r9, 0; @%p4 bra SPIN;
+MEET: bar.sync 0; setp.ne.u32 %p4, %r1, 37; @%p4 bra END;
+{late} ld.global.u32 %r9, [%rd7+128]; st.global.u32 [%rd7+64], %r9;
+END:"""
+"""Thread 0 of block 0 polls; after a barrier, thread 37 reads what block 1 has written."""
+
+
+@pytest.mark.parametrize(
+    ("early", "late", "ordered"),
+    [("", "membar.gl;", True), ("", "fence.acq_rel.gpu;", False), ("", "", False), ("membar.gl;", "", False)],
+)
+def test_only_an_sc_fence_acquires_what_another_thread_has_found(early: str, late: str, ordered: bool) -> None:
+    x, y = np.zeros(32, np.uint32), np.zeros(64, np.uint32)
+    kernel = load(f"{HEAD}{POLLED.format(early=early, late=late)}\n ret;\n}}\n")["k"]
+    if ordered:
+        kernel.launch(Device("sm_80"), 2, 64, [x, y])
+        assert y[16] == 7
+    else:
+        with pytest.raises(HazardError, match="race"):
+            kernel.launch(Device("sm_80"), 2, 64, [x, y])
