@@ -8,6 +8,7 @@ from poison_cases import HEAD
 
 from warpmma import Device
 from warpmma.machine import HazardError
+from warpmma.machine.order import happens_before
 from warpmma.ptx import load
 
 TWO_BLOCKS = """ld.param.u64 %rd7, [y]; mov.u32 %r8, %ctaid.x; setp.eq.u32 %p2, %r8, 0; setp.ne.u32 %p3, %r1, 0;
@@ -52,6 +53,13 @@ def reported(writes: str, reads: str, stores: str) -> str:
 )
 def test_a_write_is_observed_where_all_its_bytes_are_read(writes: str, reads: str, stores: str, expected: str) -> None:
     assert reported(writes, reads, stores) == expected
+
+
+def test_observation_outlives_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After four million events times are all alike: nothing ordered is reported."""
+    monkeypatch.setattr(happens_before, "LAST_TIME", 2)
+    assert reported(ADD, f"ld.relaxed.gpu.global.u32 %r9, [%rd7]; {ZERO}", STORE) == ""
+    assert reported(ADD64, "ld.relaxed.gpu.global.u64 %rd8, [%rd7]; setp.eq.u64 %p4, %rd8, 0;", STORE) == ""
 
 
 PUBLISHED = """ld.param.u64 %rd7, [y]; mov.u32 %r8, %ctaid.x; setp.eq.u32 %p2, %r8, 0; setp.ne.u32 %p3, %r1, 0;
