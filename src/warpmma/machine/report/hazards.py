@@ -136,7 +136,7 @@ class Reporter:
 
     Parameters
     ----------
-    policy : "error", "strict", "warn", "off" or dict
+    policy : "error", "strict", "warn", "count", "off" or dict
         For all hazards except "same value" and "order", which are counted; or by kind, where others are errors, and
         "count" only counts. "strict": all are errors, and so is every read of what rule 5 calls poison. "off": hazards
         of `TRACKED` are not looked for, and all others are errors.
