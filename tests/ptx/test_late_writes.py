@@ -82,4 +82,4 @@ def test_the_lane_that_read_is_named_and_the_one_that_decides() -> None:
     with pytest.raises(HazardError) as caught:
         launch(body + "setp.eq.u32 %p4, %r9, 3; @!%p3 mov.pred %p4, 0; @%p4 bra end; st.global.u32 [%rd6], 1; end:")
     assert "block 0, warp 0, lane 1 at address" in (text := str(caught.value))
-    assert "its value matters at" in text and text.endswith("(bra) in lane 0 of warp 0")
+    assert "its value matters at" in text and text.endswith("(bra) by lane 0 of warp 0 of block 0")

@@ -87,11 +87,12 @@ class Hazard(Shown):
         A key of `KINDS`.
     site : Site
     block, warp, lane : int or None
-        The thread that met it: block of the grid (linear), warp of the block. None for a hazard of the launch.
+        The thread that met it: block of the grid (linear), warp of the block; of a read that decided something later,
+        the thread that read. None for a hazard of the launch.
     address : int or None
         In bytes; in shared memory from the block's own 0.
     count : int
-        How many lanes met it there at once.
+        How many lanes met it there at once, or decide something at once.
     detail : str
         What was found, and what was expected.
     other : Site or None
@@ -286,7 +287,7 @@ class Reporter:
             self._origins.append(found)
             self._known[key] = found
         self.poisoned[found] = self.poisoned.get(found, 0) + int(np.count_nonzero(lanes))
-        self._reads[found] = self.first_block, lanes, address, element
+        self._reads.setdefault(found, (self.first_block, lanes, address, element))
         return found
 
     def end(self) -> None:
@@ -300,21 +301,30 @@ class Reporter:
     def decides(self, origin: Origin, site: Site, bad: Array) -> None:
         """Report lanes `[block, warp, lane]` where poison decides something at a line.
 
-        The report names the lanes that read it, and those that decide where the first of these did not read it.
+        The report names the lanes that read it first, and the first that decides if that is another one.
         """
         self._decided.add(origin)
         if origin.kind == "poison":
             self.report(origin.kind, site, bad, detail=origin.detail, other=origin.site, decided=site)
             return
-        first, lanes, address, element = self._reads[origin]
-        deciding = *_, warp, lane = tuple(np.argwhere(bad)[0].tolist())
-        where = f"{site.place} ({site.mnemonic})"
-        if first != self.first_block or lanes.shape != bad.shape:  # of an earlier batch
-            address = element = None
-        elif not lanes[deciding]:
-            bad, where = lanes, f"{where} in lane {lane} of warp {warp}"
-        says = f"{origin.detail}, and its value matters at {where}"
-        self.report(origin.kind, origin.site, bad, address, says, origin.other or site, element, site)
+        block, warp, lane = np.argwhere(bad)[0].tolist()
+        matters = f"and its value matters at {site.place} ({site.mnemonic})"
+        self._tell_read(origin, (self.first_block + block, warp, lane), site, int(np.count_nonzero(bad)), matters)
+
+    def _tell_read(self, origin: Origin, by: tuple[int, int, int], decided: Site, count: int, says: str) -> None:
+        """Report the first read of an origin: block, warp and lane of the first of `count` that decide are given."""
+        before, lanes, address, element = self._reads[origin]
+        place = tuple(np.argwhere(lanes)[0].tolist())
+        block, warp, lane = before + place[0], *place[1:]
+        at = None if address is None else int(np.broadcast_to(address, lanes.shape)[place])
+        if by != (block, warp, lane):
+            says += f" by lane {by[2]} of warp {by[1]} of {self.block_named(by[0])}"
+        self._tell_or_count(Hazard(
+            kind=origin.kind, site=origin.site, block=block, warp=warp, lane=lane, address=at, count=count,
+            detail=f"{origin.detail}, {says}", other=origin.other or decided, decided=decided,
+            element="" if element is None or at is None else element(at), block_index=self._index(block),
+            index_name=self.index_name,
+        ))  # fmt: skip
 
     def left(self, origin: Origin, words: Array, addresses: Array, element: Callable[[int, int], str]) -> None:
         """Report poison that is left in global memory, at addresses of bytes which access words `[n]` have written."""
@@ -322,25 +332,14 @@ class Reporter:
         first = int(words[0])
         block, (warp, lane), site = block_of(first), thread_of(first), self.history.site(first) or origin.site
         where = element(int(addresses[0]), 1) or hex(int(addresses[0]))
-        at, name = None, ""
-        if origin.kind == "poison":
-            detail, read, other = origin.detail, site, origin.site
-        else:
-            before, lanes, found, named = self._reads[origin]
-            place, by = (block - before, warp, lane), f"{site.place} ({site.mnemonic})"
-            if place[0] < 0 or any(i >= n for i, n in zip(place, lanes.shape, strict=True)) or not lanes[place]:
-                by += f" by lane {lane} of warp {warp} of {self.block_named(block)}"
-                place = tuple(np.argwhere(lanes)[0].tolist())
-                block, warp, lane = before + place[0], *place[1:]
-            if found is not None:
-                at = int(np.broadcast_to(found, lanes.shape)[place])
-                name = "" if named is None else named(at)
-            detail = f"{origin.detail}, and its value is left in {where} at {by}"
-            read, other = origin.site, origin.other or site
+        count = len(np.unique(words))
+        if origin.kind != "poison":
+            left = f"and its value is left in {where} at {site.place} ({site.mnemonic})"
+            self._tell_read(origin, (block, warp, lane), site, count, left)
+            return
         self._tell_or_count(Hazard(
-            kind=origin.kind, site=read, block=block, warp=warp, lane=lane, address=at, count=len(np.unique(words)),
-            detail=detail, other=other, decided=site, element=name, block_index=self._index(block),
-            index_name=self.index_name,
+            kind=origin.kind, site=site, block=block, warp=warp, lane=lane, count=count, detail=origin.detail,
+            other=origin.site, decided=site, block_index=self._index(block), index_name=self.index_name,
         ))  # fmt: skip
 
     @property
