@@ -64,3 +64,22 @@ def test_undoing_restores_all_that_a_kernel_changes(capsys: pytest.CaptureFixtur
         assert sum(n for site, n in report.costs.instructions.items() if site.mnemonic == "atom.global.add.u32") == 1
         np.testing.assert_array_equal(x, np.arange(32) + 1)
     assert capsys.readouterr().out == "hi\nhi\n"
+
+
+def test_the_lane_that_read_is_named_and_the_one_that_decides() -> None:
+    """Lane 0 writes late what all lanes read, and stores what lane 1 read; no thread races with itself."""
+    body = """setp.eq.u32 %p3, %r1, 0; @%p3 st.shared.u32 [%r4], 5;
+    bar.sync 0;
+    ld.shared.u32 %r8, [%r4];
+    @%p3 st.shared.u32 [%r4], 7;
+    shfl.sync.bfly.b32 %r9, %r8, 1, 31, -1;
+    """
+    with pytest.raises(HazardError) as caught:
+        launch(body + "@%p3 st.global.u32 [%rd6], %r9;")
+    assert "block 0, warp 0, lane 1 at address" in (text := str(caught.value))
+    assert "lane 0 of its own warp writes it later" in text
+    assert "its value is left in" in text and text.endswith("(st.global.u32) by lane 0 of warp 0 of block 0")
+    with pytest.raises(HazardError) as caught:
+        launch(body + "setp.eq.u32 %p4, %r9, 3; @!%p3 mov.pred %p4, 0; @%p4 bra end; st.global.u32 [%rd6], 1; end:")
+    assert "block 0, warp 0, lane 1 at address" in (text := str(caught.value))
+    assert "its value matters at" in text and text.endswith("(bra) by lane 0 of warp 0 of block 0")

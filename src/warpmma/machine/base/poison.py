@@ -3,9 +3,9 @@
 The rules:
 
 1. A mask has 1 for each poison bit: of a register in its dtype, of memory as bytes.
-2. An origin is the line that read unwritten bytes, what a pending copy writes, or what a racing write changes; the
-   other party; and the kind of the hazard. One origin is kept for a register, and one for each byte of memory: of
-   several, one of them.
+2. An origin is the line that read unwritten bytes, what a pending copy writes, or what a racing write changes, or the
+   line that overwrote what a pending copy reads; the other party; and the kind of the hazard. One origin is kept for
+   a register, and one for each byte of memory: of several, one of them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Origin:
     kind : str
         Of the hazard that it is, where it decides something.
     site : Site
-        The line that read it.
+        The line that read it, or overwrote it.
     detail : str
         What was found.
     other : Site or None

@@ -19,7 +19,8 @@ The rules:
    race.
 6. Where poison is followed (rule 5 of `hazards`), a load reports nothing: bytes that are unwritten, pending, or written
    by an unordered thread are poison. Poison is stored and loaded with its bytes. An atomic combines unwritten and
-   stored poison (`updating`), and reports the rest at once.
+   stored poison (`updating`), and reports the rest at once. A write to the source of a pending copy is not reported
+   either: what the copy writes of bytes that it changes is poison (`async_operations`).
 7. An atomic reads and writes as one strong access (`happens_before`); lanes that meet take turns (`atomic_order`).
 8. Poison that a launch leaves in global memory decides something: the host reads it. Bytes that the launch has loaded
    since are a workspace; what became of them there was followed.
@@ -37,7 +38,7 @@ from ..base import GrainRuns, Origin, Poison, PoisonBytes, Site, all_set, get, s
 from ..order import WARP_BIT, Key, SyncCells, ThreadScope, block_of, outside_scopes, thread_of
 from ..report import Reporter
 from .accesses import Taken, Touch
-from .shadow_memory import Grains, Shadow, WrittenGrains, poison_of
+from .shadow_memory import Grains, Overwritten, Shadow, WrittenGrains, poison_of
 
 _LANE_ORDER = "another lane of the warp stores something else there in this very access: PTX leaves open which stays"
 UNWRITTEN = "unwritten memory is read"
@@ -77,7 +78,7 @@ class AccessShadow(Shadow):
         self._key = key
         self._data, self._phase = data, phase
         self.grains = Grains(data.size, written=written, scope=scope, phase=phase)
-        self._sources: list[Touch] = []  # of pending copies
+        self._sources: list[tuple[Touch, Overwritten]] = []  # of pending copies
         self._held: PoisonBytes | None = None  # made when poison is stored
         self._sync_cells = SyncCells(scope)
         self._reporter, self._cause, self._element = reporter, cause, element
@@ -202,7 +203,7 @@ class AccessShadow(Shadow):
         """See `Shadow`."""
         grains = self.grains.at(touch.offset, touch.size)
         self._check_pending(touch, grains)
-        self._check_sources(touch, grains)
+        self._check_sources(touch, grains, None)
         poison = self._held_by(touch)
         if poison is not None and poison.origin is not None and decides:
             self._reporter.decides(poison.origin, touch.site, self._where(touch, poison.bits))
@@ -280,9 +281,9 @@ class AccessShadow(Shadow):
         self.grains.note_write(grains, touch.who.words, touch.time)
         self.grains.note_written(grains)
 
-    def will_read(self, touch: Touch) -> None:
+    def will_read(self, touch: Touch, overwritten: Overwritten) -> None:
         """See `Shadow`."""
-        self._sources.append(touch)
+        self._sources.append((touch, overwritten))
 
     def has_read(self, touch: Touch) -> None:
         """See `Shadow`."""
@@ -290,8 +291,8 @@ class AccessShadow(Shadow):
 
     def still_to_read(self, source: Touch, left: Touch) -> None:
         """See `Shadow`."""
-        at = next(i for i, x in enumerate(self._sources) if x is source)
-        self._sources[at : at + 1] = [left] if len(left.offset) else []
+        at = next(i for i, (x, _) in enumerate(self._sources) if x is source)
+        self._sources[at : at + 1] = [(left, self._sources[at][1])] if len(left.offset) else []
 
     def forgets(self, touch: Touch) -> None:
         """See `Shadow`; to other accesses this is a write of the bytes."""
@@ -307,7 +308,7 @@ class AccessShadow(Shadow):
         """
         grains = self.grains.at(touch.offset, touch.size)
         self._check_pending(touch, grains)
-        self._check_sources(touch, grains)
+        self._check_sources(touch, grains, data)
         self._check_writer(touch, grains, data)
         self._check_readers(touch, grains, data)
         last = self.grains.note_write(grains, touch.who.words, touch.time)
@@ -441,15 +442,22 @@ class AccessShadow(Shadow):
         other, (warp, _) = touch.clocks.site(word), thread_of(word)
         return f"the cp.async of warp {warp} {_at(other)} may still write it, and was not waited for", other
 
-    def _check_sources(self, touch: Touch, grains: GrainRuns) -> None:
-        for source in self._sources:
+    def _check_sources(self, touch: Touch, grains: GrainRuns, data: Array | None) -> None:
+        for source, overwritten in self._sources:
             read = self.grains.at(source.offset, source.size)
             if grains.apart(read):
                 continue
             bad = np.isin(grains.all, read.all)
-            if bad.any():
-                says = f"the cp.async {_at(source.site)} may still read it, and was not waited for"
+            if not bad.any():
+                continue
+            says = f"the cp.async {_at(source.site)} may still read it, and was not waited for"
+            if not self._reporter.follows:
                 self._report("pending", touch, bad, says, source.site)
+                continue
+            written = _places(touch) if data is None else _places(touch)[self._bytes(touch) != data]
+            changed = np.isin(_places(source), written)
+            if changed.any():
+                overwritten(source, changed, self._origin("pending", touch, bad, says, source.site))
 
     def _unwritten(self, touch: Touch, grains: GrainRuns, element: int, *, travels: bool) -> Poison | None:
         """Return unwritten elements as poison; report it, unless it travels (rule 4)."""
@@ -482,6 +490,11 @@ class AccessShadow(Shadow):
         if bad.any():
             where = self._where(touch, bad)
             self._reporter.report(kind, touch.site, where, touch.address, detail, other, self._namer(touch))
+
+
+def _places(touch: Touch) -> Array:
+    """Return the offsets of the bytes that lanes access, `[n, size]`."""
+    return np.asarray(touch.offset[:, None] + np.arange(touch.size))
 
 
 def _at(site: Site | None) -> str:

@@ -17,13 +17,14 @@ The rules:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import gcd
 from typing import NamedTuple
 
 import numpy as np
 
 from ..._arrays import Array
-from ..base import GrainRuns, Poison, count_readers, fill, none, note
+from ..base import GrainRuns, Origin, Poison, count_readers, fill, none, note
 from ..order import BLOCK_BIT, THREAD_BIT, WARP_BIT, ThreadScope
 from .accesses import Taken, Touch
 
@@ -31,6 +32,9 @@ _FIRST = 16
 _MOST_NOTES = 1024
 _MOST_NOTED = 1 << 20, 1 << 22  # grains in notes: of memory of all blocks, and of one block, which is soon dropped
 _U = np.uint64
+
+Overwritten = Callable[[Touch, Array, Origin], None]
+"""What is told which bytes of a source, bool `[n, size]`, are written while a copy may still read them."""
 
 
 class WrittenGrains(NamedTuple):
@@ -94,8 +98,11 @@ class Shadow:
         """Note that an asynchronous operation writes what it reserved."""
         self._written = True
 
-    def will_read(self, touch: Touch) -> None:
-        """Note that an asynchronous operation reads bytes, until `still_to_read` ends or shrinks that."""
+    def will_read(self, touch: Touch, overwritten: Overwritten) -> None:
+        """Note that an asynchronous operation reads bytes, until `still_to_read` ends or shrinks that.
+
+        `overwritten` is told which of them, bool `[n, size]`, others write meanwhile.
+        """
 
     def has_read(self, touch: Touch) -> None:
         """Note that an asynchronous operation may have read bytes until now."""

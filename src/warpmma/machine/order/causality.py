@@ -14,7 +14,8 @@ The rules (PTX ISA 9.1, 8.7 to 8.10: release and acquire patterns, observation, 
 6. If threads of a block execute `fence.sc` of the widest scope and all threads of the block then synchronize, a strong
    write of any of them leaves the clocks of all of these fences as well. A thread that finds them and then executes
    `fence.sc` comes after those fences in the total order of such fences: otherwise its read would precede the write
-   that it found. Threads that acquire in another way are treated the same.
+   that it found. Threads that acquire in another way are treated the same. On the other side, too, the strong read and
+   the `fence.sc` may be of two threads of a block, if all its threads synchronize between.
 7. `.volatile` is relaxed in the scope of the system. `fence.sc` equals `fence.acq_rel`, because memory is sequentially
    consistent here. A plain store leaves released clocks in place.
 """
@@ -134,8 +135,9 @@ class Causality:
             self._found: dict[tuple[int, ...], _Found] = {}
             self._has_found = np.zeros(self._shape, bool)  # strong reads found something, and no fence has followed
             self._fenced = np.zeros(self._shape, bool)
-            self._acquired, self._sc_since = (
-                np.zeros(self._shape[0], bool) for _ in range(2)
+            self._found_at_barrier: dict[int, VectorClock | None] = {}  # by block, before its last barrier
+            self._acquired, self._sc_since, self._found_since = (
+                np.zeros(self._shape[0], bool) for _ in range(3)
             )  # since the last barrier
 
     def snapshot(self) -> Array:
@@ -155,6 +157,9 @@ class Causality:
                     del self._found[at]
             if scope == _WIDEST:
                 self._has_found &= ~lanes
+                if order == "sc" and self._found_at_barrier:
+                    for at in map(tuple, np.argwhere(lanes).tolist()):
+                        self._acquire(at, self._found_at_barrier.get(at[0]))
         if order != "acquire":
             moment = Moment(moment.time, moment.warps, moment.own, moment.pairs, self.snapshot())
             for level in LEVELS:
@@ -241,7 +246,7 @@ class Causality:
                 self._acquire(at, clock)
             else:
                 self._found.setdefault(at, {})[released] = found
-                self._has_found[at] = True
+                self._has_found[at] = self._found_since[block] = True
 
     def _acquire(self, at: tuple[int, ...], clock: VectorClock | None) -> None:
         if clock is not None and self._last[at] is not clock:
@@ -289,6 +294,11 @@ class Causality:
         for block in np.flatnonzero(blocks & self._sc_since).tolist():
             self._fences_at_barrier[block], self._has_fences_at_barrier[block] = self._sc[block].copy(), True
         self._sc_since &= ~blocks
+        for block in np.flatnonzero(blocks & self._found_since).tolist():
+            which = ((block, *at) for at in np.argwhere(self._has_found[block]).tolist())
+            found = dict.fromkeys(clocks[_WIDEST] for at in which for clocks in self._found[at].values())
+            self._found_at_barrier[block] = joined([self._found_at_barrier.get(block), *found])
+        self._found_since &= ~blocks
         for block in np.flatnonzero(blocks & self._acquired).tolist():
             self.held[block] = joined(dict.fromkeys(self.held[block].reshape(-1).tolist()))
         self._acquired &= ~blocks

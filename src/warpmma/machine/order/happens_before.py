@@ -362,6 +362,7 @@ class VectorClocks:
         """Return which writes, words `[n, m]` of `size` bytes at offsets of memory, threads have observed (rule 7)."""
         earlier = words >> BLOCK_BIT <= _U(self._first)
         times = np.where(earlier, 0, time_of(words).astype(np.int64))
+        times = np.minimum(times, LAST_TIME - 2)  # once the clock has stopped, any read counts as later
         return self._encounters.observed(cells, (who.block, who.warp, who.lane), offset, size, words, times)
 
     def unfenced(self, other: Any, own: Any) -> SyncCells | None:

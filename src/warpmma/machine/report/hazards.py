@@ -87,11 +87,12 @@ class Hazard(Shown):
         A key of `KINDS`.
     site : Site
     block, warp, lane : int or None
-        The thread that met it: block of the grid (linear), warp of the block. None for a hazard of the launch.
+        The thread that met it: block of the grid (linear), warp of the block; of a read that decided something later,
+        the thread that read. None for a hazard of the launch.
     address : int or None
         In bytes; in shared memory from the block's own 0.
     count : int
-        How many lanes met it there at once.
+        How many lanes met it there at once, or decide something at once.
     detail : str
         What was found, and what was expected.
     other : Site or None
@@ -136,7 +137,7 @@ class Reporter:
 
     Parameters
     ----------
-    policy : "error", "strict", "warn", "off" or dict
+    policy : "error", "strict", "warn", "count", "off" or dict
         For all hazards except "same value" and "order", which are counted; or by kind, where others are errors, and
         "count" only counts. "strict": all are errors, and so is every read of what rule 5 calls poison. "off": hazards
         of `TRACKED` are not looked for, and all others are errors.
@@ -286,7 +287,7 @@ class Reporter:
             self._origins.append(found)
             self._known[key] = found
         self.poisoned[found] = self.poisoned.get(found, 0) + int(np.count_nonzero(lanes))
-        self._reads[found] = self.first_block, lanes, address, element
+        self._reads.setdefault(found, (self.first_block, lanes, address, element))
         return found
 
     def end(self) -> None:
@@ -298,24 +299,32 @@ class Reporter:
         return self._origins[origin - 1]
 
     def decides(self, origin: Origin, site: Site, bad: Array) -> None:
-        """Report lanes `[block, warp, lane]` where poison decides something at a line."""
+        """Report lanes `[block, warp, lane]` where poison decides something at a line.
+
+        The report names the lanes that read it first, and the first that decides if that is another one.
+        """
         self._decided.add(origin)
         if origin.kind == "poison":
             self.report(origin.kind, site, bad, detail=origin.detail, other=origin.site, decided=site)
             return
         block, warp, lane = np.argwhere(bad)[0].tolist()
-        address, element = self._read_by(origin, self.first_block + block, warp, lane)
-        says = f"{origin.detail}, and its value matters at {site.place} ({site.mnemonic})"
-        self.report(origin.kind, origin.site, bad, address, says, origin.other or site, element, site)
+        matters = f"and its value matters at {site.place} ({site.mnemonic})"
+        self._tell_read(origin, (self.first_block + block, warp, lane), site, int(np.count_nonzero(bad)), matters)
 
-    def _read_by(
-        self, origin: Origin, block: int, warp: int, lane: int
-    ) -> tuple[Array | None, Callable[[int], str] | None]:
-        """Return the addresses of the last read of an origin, and what names them; None if a lane took no part."""
-        first, lanes, address, element = self._reads[origin]
-        at = block - first, warp, lane
-        inside = at[0] >= 0 and all(i < n for i, n in zip(at, lanes.shape, strict=True))
-        return (address, element) if inside and lanes[at] else (None, None)
+    def _tell_read(self, origin: Origin, by: tuple[int, int, int], decided: Site, count: int, says: str) -> None:
+        """Report the first read of an origin: block, warp and lane of the first of `count` that decide are given."""
+        before, lanes, address, element = self._reads[origin]
+        place = tuple(np.argwhere(lanes)[0].tolist())
+        block, warp, lane = before + place[0], *place[1:]
+        at = None if address is None else int(np.broadcast_to(address, lanes.shape)[place])
+        if by != (block, warp, lane):
+            says += f" by lane {by[2]} of warp {by[1]} of {self.block_named(by[0])}"
+        self._tell_or_count(Hazard(
+            kind=origin.kind, site=origin.site, block=block, warp=warp, lane=lane, address=at, count=count,
+            detail=f"{origin.detail}, {says}", other=origin.other or decided, decided=decided,
+            element="" if element is None or at is None else element(at), block_index=self._index(block),
+            index_name=self.index_name,
+        ))  # fmt: skip
 
     def left(self, origin: Origin, words: Array, addresses: Array, element: Callable[[int, int], str]) -> None:
         """Report poison that is left in global memory, at addresses of bytes which access words `[n]` have written."""
@@ -323,18 +332,14 @@ class Reporter:
         first = int(words[0])
         block, (warp, lane), site = block_of(first), thread_of(first), self.history.site(first) or origin.site
         where = element(int(addresses[0]), 1) or hex(int(addresses[0]))
-        says = f"and its value is left in {where} at {site.place} ({site.mnemonic})"
-        detail, read, other, at, name = f"{origin.detail}, {says}", origin.site, origin.other or site, None, ""
-        if origin.kind == "poison":
-            detail, read, other = origin.detail, site, origin.site
-        else:
-            found, named = self._read_by(origin, block, warp, lane)
-            at = None if found is None else int(found[block - self._reads[origin][0], warp, lane])
-            name = "" if named is None or at is None else named(at)
+        count = len(np.unique(words))
+        if origin.kind != "poison":
+            left = f"and its value is left in {where} at {site.place} ({site.mnemonic})"
+            self._tell_read(origin, (block, warp, lane), site, count, left)
+            return
         self._tell_or_count(Hazard(
-            kind=origin.kind, site=read, block=block, warp=warp, lane=lane, address=at, count=len(np.unique(words)),
-            detail=detail, other=other, decided=site, element=name, block_index=self._index(block),
-            index_name=self.index_name,
+            kind=origin.kind, site=site, block=block, warp=warp, lane=lane, count=count, detail=origin.detail,
+            other=origin.site, decided=site, block_index=self._index(block), index_name=self.index_name,
         ))  # fmt: skip
 
     @property

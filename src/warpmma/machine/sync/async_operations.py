@@ -14,6 +14,8 @@ The rules (PTX ISA 9.1, 9.7.9.25.3 and 9.7.9.25.4):
 5. `wait_group.read` completes the reading alone: sources may be overwritten, and destinations stay pending until a
    later wait, or until the thread exits.
 6. If a thread exits before it has waited for an operation that no mbarrier completes, that is a hazard.
+7. Byte i of what a lane writes is byte i of its source; bytes beyond the source are 0. Where poison is followed, a
+   write that changes a source that is still to be read makes poison of the bytes that the lane writes from there.
 """
 
 from __future__ import annotations
@@ -24,8 +26,8 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from ..._arrays import Array
-from ..base import Poison, Site
+from ..._arrays import Array, all_ones
+from ..base import Origin, Poison, Site
 from ..memory import Allocation, Touch
 from ..report import Reporter
 
@@ -68,6 +70,12 @@ class AsyncOperation:
                     continue
                 which = some.lanes[self.lanes]
                 allocation.complete(some.now(), self.data[which], self.poison and self.poison.of(which))
+
+    def overwritten(self, source: Touch, bad: Array, origin: Origin) -> None:
+        """Make poison of what it writes from bytes of a source, bool `[n, size]` (rule 7)."""
+        bits = np.zeros(self.data.shape, np.uint8)
+        bits[source.lanes[self.lanes], : source.size] = all_ones(bad, np.uint8)
+        self.poison = Poison(bits, origin).plus(self.poison)
 
     def has_read(self, done: Array, left: Array) -> None:
         """End the reading of some lanes; others, `left`, are still to read."""
@@ -129,8 +137,6 @@ class AsyncOperations:
             written.append((allocation, touch))
             there |= touch.lanes
         read = [(allocation, some) for allocation, touch in sources if len((some := touch.of(there)).offset)]
-        for allocation, touch in read:
-            allocation.shadow.will_read(touch)
         whole = len(data) == np.count_nonzero(there)
         operation = AsyncOperation(
             site=site, address=address.astype(np.int64), lanes=there, active=there, sources=read, targets=written,
@@ -138,6 +144,8 @@ class AsyncOperations:
             poison=poison if whole or poison is None else poison.of(there[lanes]),
             committed=np.full(lanes.shape, -1, np.int32), awaited=np.full(lanes.shape, groups is None),
         )  # fmt: skip
+        for allocation, touch in read:
+            allocation.shadow.will_read(touch, operation.overwritten)
         self._pending.append(operation)
         return Pending(there, [operation])
 
