@@ -9,6 +9,7 @@ import numpy as np
 
 from lab.generators.tensor_map_cases import TENSOR_BYTES, copy_case, legal_arguments, map_of
 from warpmma.layouts import Im2colBox, TensorMap, replace_field
+from warpmma.testing import guess_copy
 
 from .calls import Entry
 from .hostile import Rng, chance, pick
@@ -25,7 +26,6 @@ INNER: dict[str, str] = {
     ),
     **{f"{_L}:{x}.__getstate__": "fields of a record" for x in ("Im2colBox",)},
     f"{_M}.__getstate__": "fields of a record",
-    f"{_M}.copied_bytes": "refuses maps that were not measured: tests/layouts/test_tensor_boxes.py",
 }
 
 
@@ -64,6 +64,15 @@ def _written(rng: Rng) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def _guessed(rng: Rng) -> dict[str, Any]:
+    while True:
+        case = copy_case(rng, _REGION)
+        if max(map(abs, case["start"])) < 1 << 20 and min(case["strides"], default=16):
+            made = map_of(case)
+            return {"map": made, "memory": np.zeros(TENSOR_BYTES, np.uint8), "coordinates": tuple(case["start"][::-1]),
+                    "got": np.ones(1 << 15, np.uint8)}  # fmt: skip
+
+
 def _replaced(rng: Rng) -> dict[str, Any]:
     field, value, ordinal = pick(rng, (("rank", 3, None), ("box_dim", 64, 4), ("global_stride", 1 << 20, 3)))
     return {"encoded": tensor_map(rng).encoded, "field": field, "value": value, "ordinal": ordinal}
@@ -75,11 +84,12 @@ ENTRIES = (
     *(Entry(name=f"{_M}.{x}", call=getattr(TensorMap, x), make=lambda rng: {"self": tensor_map(rng)})
       for x in ("__bytes__", "__str__")),
     *(Entry(name=f"{_M}.{x}", call=vars(TensorMap)[x].fget, make=lambda rng: {"self": tensor_map(rng)})
-      for x in ("copied_elements", "im2col", "itemsize", "rank")),
+      for x in ("copied_bytes", "copied_elements", "im2col", "itemsize", "rank")),
     Entry(name=f"{_M}.encoded", call=vars(TensorMap)["encoded"].func, make=lambda rng: {"self": tensor_map(rng)}),
     Entry(name=f"{_M}.box_copy", call=TensorMap.box_copy, make=_copied, weight=2),
     Entry(name=f"{_M}.read", call=TensorMap.read, make=_read),
     Entry(name=f"{_M}.write", call=TensorMap.write, make=_written, writes=("memory",)),
     Entry(name=f"{_M}.svg", call=TensorMap.svg, make=_copied, weight=0.2),
+    Entry(name="warpmma.testing:guess_copy", call=guess_copy, make=_guessed, weight=0.05),
     Entry(name=f"{_L}:replace_field", call=replace_field, make=_replaced, weight=2),
 )  # fmt: skip
