@@ -30,11 +30,12 @@ STATES = {
     "matrices": "i=ldmatrix.sync.aligned.m8n8.x4.trans.b16&op=D&matrix=2",
     "wmma": "i=wmma.load.a.sync.aligned.row.m16n16k16.f16&on=sm_70",
     "warpgroup": f"i={WGMMA}&op=C&row=35&col=101",
+    "shared": f"view=shared&i={WGMMA.replace('n256', 'n32')}&op=B",
     "sums": "view=sums&t1=sm_80&t2=sm_90&a=1,+6x0,+2x2^-24&b=1&c=0",
     "fp8": "view=sums&i=m16n8k32.row.col.f32.e4m3.e4m3&t1=sm_89&t2=sm_120a&a=256,+31x2&b=256,+31x2&c=0",
 }
 """What is photographed, and the address that leads there."""
-SHOWN = {"registers": "light", "sums": "light"}
+SHOWN = {"registers": "light", "shared": "light", "sums": "light"}
 SHOWN_SIZE = (1280, 900)
 SIZES = ((400, 800), (900, 1100), (1600, 1000))
 

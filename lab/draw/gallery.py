@@ -29,6 +29,7 @@ _BITS = "mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.xor.popc"
 _SPARSE = "mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32"
 _TRANSPOSED = "ldmatrix.sync.aligned.m8n8.x4.trans.b16"
 _WARPGROUP = "wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16"
+_WARPGROUP_32 = "wgmma.mma_async.sync.aligned.m64n32k16.f32.f16.f16"
 
 
 def _fragment(mnemonic: str, operand: str, by: str = "element") -> str:
@@ -55,6 +56,11 @@ def _scale_words() -> str:
     return lookup.read_words(_FP4, "scale_a", words, byte_id=2, thread_id=1).svg()
 
 
+def _shared() -> str:
+    """Draw B in shared memory, as a descriptor with a swizzle reads it."""
+    return lookup.shared_reading(_WARPGROUP_32, "B", 0x4000_0040_0000_0040).svg()
+
+
 def _load() -> str:
     """Draw a load that is partly outside of the tensor, with a swizzle."""
     made = layouts.TensorMap(
@@ -76,6 +82,7 @@ PICTURES: Mapping[str, Callable[[], str]] = {
     "wgmma_a": partial(_fragment, _WARPGROUP, "A"),
     "ldmatrix_x4_trans_d": partial(_moved, _TRANSPOSED, "D"),
     "ldmatrix_x4_address": partial(_moved, _TRANSPOSED, "address"), "tensor_map_load": _load,
+    "wgmma_b_shared": _shared,
 }  # fmt: skip
 """Drawings by the name of the file."""
 

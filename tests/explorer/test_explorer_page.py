@@ -15,6 +15,7 @@ pytestmark = needs("browser")
 STATES = (
     "", "by=lane", "i=m16n8k256", "i=m64n256k16.f32.f16&op=C", "i=mxf4nvf4%204x&op=scale_b", "view=sums",
     "view=sums&i=m16n8k16.row.col.f64", "i=mma.sp.sync.aligned.m16n8k128&op=metadata",
+    "view=shared", "view=shared&i=wgmma m64n256k16.f32.f16&op=A",
     "i=ldmatrix.sync.aligned.m8n8.x4.trans.b16&matrix=3", "i=wmma.mma.sync.aligned.row.col.m32n8k16&on=sm_70",
     "i=wmma.load.a.sync.aligned.row.m16n16k16.f16&by=lane", "i=stmatrix.sync.aligned.m16n8&op=address&view=sums",
 )  # fmt: skip

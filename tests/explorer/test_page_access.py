@@ -11,8 +11,16 @@ from oracles import needs
 pytestmark = needs("browser")
 
 SCALED = "i=mxf4nvf4%204x&op=scale_a"
+SHARED = "view=shared&i=wgmma m64n32k16.f32.f16.f16&op=B"
 SPARSE = "i=mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32&op=metadata"
-STATES = {"registers": "", "lanes": "by=lane", "sums": "view=sums", "metadata": SPARSE, "scales": SCALED}
+STATES = {
+    "registers": "",
+    "lanes": "by=lane",
+    "sums": "view=sums",
+    "shared": SHARED,
+    "metadata": SPARSE,
+    "scales": SCALED,
+}
 
 # Controls without a name, headings out of order, regions and ids that stand twice, references that lead nowhere.
 UNNAMED = """() => {

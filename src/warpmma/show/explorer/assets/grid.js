@@ -188,7 +188,8 @@ function block(pen, view, colours, row, column, x, y) {
   const [w, hh] = [size[0] * across, size[1] * down];
   const held = shown.cell(row, column);
   const chosen = held.lane === view.lane;
-  pen.fillStyle = chosen ? colours.chosen : colours.lanes[held.lane % 32];
+  const empty = held.lane === null;
+  pen.fillStyle = empty ? colours.ground : chosen ? colours.chosen : colours.lanes[held.lane % 32];
   const gap = Math.min(w, hh) > 12 ? 1 : 0;
   pen.fillRect(x + gap / 2, y + gap / 2, w - gap, hh - gap);
   pen.fillStyle = chosen ? colours.onChosen : colours.ink;

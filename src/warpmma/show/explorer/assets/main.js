@@ -12,12 +12,18 @@ import { PRESETS } from "./presets.js";
 import { commandOf, pythonOf } from "./quoting.js";
 import { sumSteps } from "./reference.js";
 import { registersView } from "./registers_view.js";
+import { readDescriptor, readingOf, sharedSentence } from "./shared_memory.js";
+import { commandOfShared, pythonOfShared, sharedView } from "./shared_view.js";
 import { readHash, state, update, listen } from "./state.js";
 import { readOperands, sumView, typedValues } from "./sum_view.js";
 import { encode, readList } from "./values.js";
 import { decodedMetadata } from "./words.js";
 
-const VIEWS = { registers: ["Registers", registersView], sums: ["Sums", sumView] };
+const VIEWS = {
+  registers: ["Registers", registersView],
+  shared: ["Shared memory", sharedView],
+  sums: ["Sums", sumView],
+};
 const REBUILT = ["i", "view", "by", "on", "matrix", "selector", "byte_a", "thread_a", "byte_b", "thread_b"];
 
 // What an address may say.
@@ -25,6 +31,7 @@ function legal(chosen, defaults) {
   if (!instructionNamed(chosen.i)) chosen.i = matching(chosen.i)[0]?.name ?? defaults.i;
   if (!Object.hasOwn(VIEWS, chosen.view)) chosen.view = defaults.view;
   if (chosen.by !== "lane") chosen.by = defaults.by;
+  if (chosen.major !== "MN") chosen.major = defaults.major;
   return chosen;
 }
 
@@ -149,6 +156,7 @@ globalThis.warpmma = {
   chosenCell,
   commandOf,
   commandOfPlace,
+  commandOfShared,
   computed,
   data,
   decodedMetadata,
@@ -163,6 +171,10 @@ globalThis.warpmma = {
   parting,
   pythonOf,
   pythonOfPlace,
+  pythonOfShared,
+  readDescriptor,
+  readingOf,
+  sharedSentence,
   readList,
   readOperands,
   slotOf,

@@ -2,7 +2,7 @@
 
 const DEFAULTS = {
   i: "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32",
-  view: "registers", // or "sums"
+  view: "registers", // or "shared", "sums"
   op: "A",
   row: "3",
   col: "5",
@@ -15,6 +15,8 @@ const DEFAULTS = {
   byte_b: "0",
   thread_b: "0",
   word: "",
+  desc: "0x4000004000000040", // of an operand in shared memory
+  major: "K", // or "MN"
   t1: "",
   t2: "",
   a: "",
