@@ -117,7 +117,7 @@ def test_heads_stay_and_types_and_spaces_keep_their_order(given: str) -> None:
 @settings(max_examples=300, deadline=None)
 def test_a_row_is_found_by_its_words_in_any_order(given: InstructionRow, chance: random.Random) -> None:
     found = next(f for f in table._table().forms(given.mnemonic.partition(".")[0]) if given.mnemonic in f.mnemonics)
-    head = max((h for h in found.heads if given.mnemonic.startswith(".".join(h))), key=len)
+    head = max((h for h in found.heads if f"{given.mnemonic}.".startswith(f"{'.'.join(h)}.")), key=len)
     words = given.mnemonic.split(".")[len(head) :]
     shuffled = words.copy()
     chance.shuffle(shuffled)
