@@ -119,6 +119,18 @@ def test_planted_mistakes_are_diagnosed() -> None:
     assert {pair for pair in named if pair[0] != pair[1]} <= {("leading", "exchanged"), ("stride", "exchanged")}
 
 
+def test_a_size_is_not_called_exchanged() -> None:
+    """Though an exchange would give the tile, too: with n = 8 the stride has no effect."""
+    meant = MatrixDescriptor(start=0x400, leading=128, stride=128)
+    i = "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16"
+    found = diagnose_descriptor(i, "B", replace(meant, leading=256), meant=meant)
+    assert [x.field for x in found.mistakes] == ["leading"]
+    found = diagnose_descriptor(
+        i, "B", replace(meant, leading=256, stride=512), meant=replace(meant, leading=512, stride=256)
+    )
+    assert [x.field for x in found.mistakes] == ["exchanged"]
+
+
 def test_what_is_not_a_mistake() -> None:
     i, operand, given, _, right, _, _ = next(cases(3))
     zero = np.zeros((i.layout("D").registers, 128), np.uint32)

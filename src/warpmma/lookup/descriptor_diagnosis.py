@@ -3,7 +3,8 @@
 1. Two descriptors read the same if every element has the same address. Fields that this instruction does not use may
    differ.
 2. A mistake is a field, or leading and stride exchanged, whose correction gives the tile that was meant; or else the
-   fewest of them together. Of as many the first in the order of `FIELDS` is named.
+   fewest of them together. Of as many the first in the order of `FIELDS` is named. Exchanged are those that both have
+   the other's value.
 """
 
 from __future__ import annotations
@@ -135,9 +136,10 @@ def _value(pair: _Pair, field: Field) -> int | str:
 
 
 def _differing(got: _Pair, meant: _Pair) -> Iterator[Field]:
+    sizes = (meant[0].leading, meant[0].stride)
+    exchanged = sizes == (got[0].stride, got[0].leading) and sizes[0] != sizes[1]
     for field in FIELDS:
-        apart = got[0].leading != got[0].stride if field == "exchanged" else _value(got, field) != _value(meant, field)
-        if apart:
+        if exchanged if field == "exchanged" else _value(got, field) != _value(meant, field):
             yield field
 
 

@@ -48,7 +48,7 @@ class Group:
     looked : int
         How many lanes the group had when it last branched backwards.
     used : int
-        Steps that it has run while others were ready.
+        Steps that it has run since it was late, or had all lanes.
     """
 
     __slots__ = (
