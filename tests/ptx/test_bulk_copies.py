@@ -197,3 +197,33 @@ def test_a_batch_ends_without_a_wait() -> None:
     x, y = words()
     launched(f"{ARRIVE} @%p1 {CTA} [%r3], [%d1], %r1, [%r5]; ld.global.u32 %r9, [%d5]; st.global.u32 [%d4], %r9;", x, y)
     assert (y == x).all()
+
+
+OVER, SAME = "@%p1 st.shared.u32 [%r3], 99;", "@%p1 ld.shared.u32 %r10, [%r3]; @%p1 st.shared.u32 [%r3], %r10;"
+TO_GLOBAL = f"{FILL} @%p1 {FAR} [%d2], [%r3], 16; @%p1 cp.async.bulk.commit_group;"
+TO_SHARED = f"{ARRIVE} @%p1 {CTA} [%r3], [%d1], %r1, [%r5]; @%p1 st.global.u32 [%d1], 99; {WAIT}"
+READ, DONE = "@%p1 cp.async.bulk.wait_group.read 0;", "@%p1 cp.async.bulk.wait_group 0;"
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (f"{TO_GLOBAL} {OVER} {DONE}", ["pending", "pending", ""]),
+        (f"{TO_GLOBAL} {SAME} {DONE}", ["", "pending", ""]),
+        (f"{TO_GLOBAL} {OVER.replace('%r3', '%r3+16')} {DONE}", ["", "", ""]),
+        (f"{TO_GLOBAL} {READ} {OVER} {DONE}", ["", "", ""]),
+        (f"{TO_SHARED} {OUT}", ["pending", "pending", ""]),
+        (TO_SHARED, ["", "pending", ""]),
+    ],
+)
+def test_what_a_copy_writes_of_a_changed_source_is_poison(body: str, expected: list[str]) -> None:
+    """By policy: "error", "strict" and "off"."""
+    found = []
+    policies: list[Any] = ["error", "strict", "off"]
+    for hazards in policies:
+        try:
+            launched(body, *words(), hazards=hazards)
+            found.append("")
+        except HazardError as error:
+            found.append(error.hazard.kind)
+    assert found == expected

@@ -173,7 +173,7 @@ def test_a_device_is_no_string() -> None:
 
 
 def test_hazards_are_words() -> None:
-    assert "; or 'error', 'strict', 'warn' or 'off' for all" in str(launched(DYNAMIC, None, hazards=True))
+    assert "; or 'error', 'strict', 'warn', 'count' or 'off' for all" in str(launched(DYNAMIC, None, hazards=True))
 
 
 SPIN = HEAD + ".visible .entry k() { LOOP: bra LOOP; }"

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from poison_cases import kind, launch
 
 from warpmma.machine import HazardError
+from warpmma.machine.memory.access_shadow import AccessShadow
 
 COPY = "cp.async.ca.shared.global [%r5], [%rd4], 4{size}; cp.async.commit_group;\n"
 WAIT = "cp.async.wait_group 0; bar.warp.sync -1;\n"
@@ -55,3 +58,22 @@ def test_another_warp_after_a_barrier() -> None:
     assert y[:32].tolist() == list(range(32)) and len(report.hazards) == 1
     report, *_ = launch(body + USE.replace("st.global.u32 [%rd6], %r9", "add.u32 %r9, %r9, 1"), threads=64)
     assert not report.hazards and sum(report.harmless.values()) >= 1
+
+
+def test_sources_are_kept_until_they_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 500 copies, at most three are pending."""
+    kept, will_read = [0], AccessShadow.will_read
+
+    def counted(self: Any, *given: Any) -> None:
+        will_read(self, *given)
+        kept.append(len(self._sources))
+
+    monkeypatch.setattr(AccessShadow, "will_read", counted)
+    body = """mov.u32 %r10, 0; mov.u32 %r12, 0;
+    LOOP: mad.lo.u32 %r11, %r12, 128, %r5; cp.async.ca.shared.global [%r11], [%rd4], 4; cp.async.commit_group;
+    st.global.u32 [%rd4], %r10; cp.async.wait_group 2;
+    add.u32 %r12, %r12, 1; and.b32 %r12, %r12, 3;
+    add.u32 %r10, %r10, 1; setp.lt.u32 %p3, %r10, 500; @%p3 bra LOOP; cp.async.wait_all;"""
+    report, *_ = launch(body)
+    assert len(kept) == 501 and max(kept) == 3
+    assert [key[0] for key in report.harmless] == ["pending"]

@@ -99,6 +99,7 @@ class AccessShadow(Shadow):
             self._check_writer(touch, grains, None)
         self._note_read(touch, grains)
         if touch.order != "weak":
+            self._observe(touch, grains)
             self._act(touch, reads=True, writes=None)
         return poison
 
@@ -241,6 +242,10 @@ class AccessShadow(Shadow):
     def updated(self, touch: Touch, element: int, taken: Taken) -> None:
         """See `Shadow`."""
         number = len(touch.offset)
+        if taken.order is not None:  # the last turn's write stays
+            places = _places(touch)[:, ::element].reshape(-1)[taken.order]
+            words = np.repeat(touch.who.words, touch.size // element)[taken.order]
+            self.grains.note_write(self.grains.at(places, element), words, touch.time)
         lanes = taken.open.reshape(number, -1)
         self._report("order", touch, lanes, "other threads change it too, unordered: which comes first is open")
         order = taken.order if element == touch.size else None
@@ -251,9 +256,7 @@ class AccessShadow(Shadow):
         who, offset = touch.who, touch.offset
         if turns is not None:
             who, offset, writes = who.some(turns), offset[turns], None if writes is None else writes[turns]
-        touch.clocks.act(
-            self._sync_cells, who, offset, touch.size, touch.order, touch.scope, reads=reads, writes=writes
-        )
+        touch.clocks.act(self._sync_cells, who, offset, touch.order, touch.scope, reads=reads, writes=writes)
 
     def _contested(self, touch: Touch, grains: GrainRuns, elements: int) -> Array:
         """Return which elements of lanes, `[n, elements]`, an unordered atomic of another thread changed last."""
@@ -329,9 +332,27 @@ class AccessShadow(Shadow):
         bad = touch.clocks.unordered(words, touch.who)
         if bad is None:
             return None
-        place = grains.all * self.grains.grain - self._phase
-        bad &= ~touch.clocks.observed(self._sync_cells, touch.who, place, self.grains.grain, words)
+        lane, place = np.nonzero(bad)
+        which, readers = self.grains.observations(lane, place, grains)
+        if len(which):
+            late = touch.clocks.unordered(readers[:, None], touch.who.some(lane[which]), races=False)
+            which = which if late is None else which[~late[:, 0]]
+            bad[lane[which], place[which]] = False
         return (bad, words) if bad.any() else None
+
+    def _observe(self, touch: Touch, grains: GrainRuns) -> None:
+        """Note which unordered writes of others a strong read finds (rule 7 of `happens_before`)."""
+        writer = self.grains.writer
+        if writer is None or self._all_before(touch, self.grains.last_write):
+            return
+        words = writer[grains.all]
+        found = touch.clocks.unordered(words, touch.who, races=False)
+        if found is None:
+            return
+        found &= ~outside_scopes(words, touch.who.words[:, None])
+        if (which := found.any(axis=1)).any():
+            some, seen = GrainRuns(grains.first[which], grains.each), np.where(found, words, np.uint64(0))[which]
+            self.grains.note_observed(some, touch.who.words[which], seen)
 
     def _check_writer(self, touch: Touch, grains: GrainRuns, data: Array | None) -> None:
         if (racing := self._racing_writer(touch, grains)) is None:

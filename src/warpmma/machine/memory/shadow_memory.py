@@ -13,6 +13,7 @@ The rules:
 4. Reads are only noted, and counted in when a write comes, or when there are many; if all of them happen before
    everything that may follow, they are dropped.
 5. For each grain, the pending copy that will write it is kept until the copy is complete.
+6. Of threads that have observed the last write of a grain, all are kept, with their first read of it.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from ..order import BLOCK_BIT, THREAD_BIT, WARP_BIT, ThreadScope
 from .accesses import Taken, Touch
 
 _FIRST = 16
-_MOST_NOTES = 1024
+_FEW_NOTES, _MOST_NOTES = 16, 1024
 _MOST_NOTED = 1 << 20, 1 << 22  # grains in notes: of memory of all blocks, and of one block, which is soon dropped
 _U = np.uint64
 
@@ -176,6 +177,8 @@ class Grains:
         self._notes: list[tuple[GrainRuns, Array, int]] = []
         self._noted = 0
         self._exact: list[tuple[GrainRuns, Array, int]] = []
+        self._observed: list[tuple[GrainRuns, Array, Array]] = []  # grains, readers `[n]`, and writers `[n, m]`
+        self._to_observe = _MOST_NOTED[self.one_block]  # grains, until observations of earlier writes are dropped
         self.last_write = self.last_read = -1
 
     def at(self, offset: Array, size: int) -> GrainRuns:
@@ -205,6 +208,9 @@ class Grains:
             self._under_way *= times
         self.readers = tuple(_finer(x, times) for x in self.readers)
         self._exact = [(grains.finer(times), words, time) for grains, words, time in self._exact]
+        self._observed = [
+            (grains.finer(times), x, np.repeat(seen, times, axis=1)) for grains, x, seen in self._observed
+        ]
 
     # Rule 2
 
@@ -294,17 +300,45 @@ class Grains:
         flat = grains.all.reshape(-1)
         found: list[tuple[Array, Array]] = []
         for known, words, _ in self._exact:
-            held = known.all.reshape(-1)
-            order = np.argsort(held, kind="stable")
-            held = held[order]
-            first, last = np.searchsorted(held, flat, "left"), np.searchsorted(held, flat, "right")
-            if (many := last - first).any():
-                mine = np.repeat(np.arange(len(flat)), many)
-                its = np.arange(len(mine)) - np.repeat(np.cumsum(many) - many, many) + np.repeat(first, many)
-                found.append((mine, np.repeat(words, known.each)[order[its]]))
+            mine, its = _common(flat, known)
+            if len(mine):
+                found.append((mine, words[its // known.each]))
         mine = np.concatenate([x for x, _ in found]) if found else np.zeros(0, np.int64)
         words = np.concatenate([x for _, x in found]) if found else np.zeros(0, _U)
         return mine // grains.each, mine % grains.each, words
+
+    # Rule 6
+
+    def note_observed(self, grains: GrainRuns, words: Array, seen: Array) -> None:
+        """Note that threads, words `[n]`, have observed the writes `[n, m]` of grains; 0 for none."""
+        self._observed.append((grains, words, seen))
+        self._to_observe -= grains.size
+        if self._to_observe <= 0 or len(self._observed) >= _MOST_NOTES:
+            self._condense()
+
+    def observations(self, lane: Array, place: Array, grains: GrainRuns) -> tuple[Array, Array]:
+        """Return who has observed the last writes of grains, given by lane and place: which of these, and the words."""
+        if len(self._observed) >= _FEW_NOTES:
+            self._condense()
+        flat, found = grains.all[lane, place], [(np.zeros(0, np.int64), np.zeros(0, _U))]
+        for known, words, seen in self._observed:
+            mine, its = _common(flat, known)
+            if len(mine) and self.writer is not None:
+                last = seen.reshape(-1)[its] == self.writer[flat[mine]]
+                found.append((mine[last], words[its[last] // known.each]))
+        return np.concatenate([x for x, _ in found]), np.concatenate([x for _, x in found])
+
+    def _condense(self) -> None:
+        """Keep the first observation of each thread of each last write."""
+        flat = np.concatenate([grains.all.reshape(-1) for grains, *_ in self._observed])
+        words = np.concatenate([np.repeat(words, grains.each) for grains, words, _ in self._observed])
+        seen = np.concatenate([x.reshape(-1) for *_, x in self._observed])
+        current = np.flatnonzero((seen != 0) & (seen == (0 if self.writer is None else self.writer[flat])))
+        current = current[np.lexsort((words[current] >> THREAD_BIT, flat[current]))]  # of equal ones, in order
+        grain, thread = flat[current], words[current] >> THREAD_BIT
+        current = current[np.append(True, (np.diff(grain) != 0) | (thread[1:] != thread[:-1]))[: len(current)]]
+        self._observed = [(GrainRuns(flat[current], 1), words[current], seen[current, None])]
+        self._to_observe = max(_MOST_NOTED[self.one_block], len(current))
 
     def _read(self) -> None:
         if self._notes and not self.readers:
@@ -316,6 +350,18 @@ class Grains:
     def _forget_notes(self) -> None:
         self._notes.clear()
         self._noted = 0
+
+
+def _common(flat: Array, known: GrainRuns) -> tuple[Array, Array]:
+    """Return the pairs of equal grains, by their place in `flat`, `[k]`, and in `known.all.reshape(-1)`."""
+    held = known.all.reshape(-1)
+    order = np.argsort(held, kind="stable")
+    held = held[order]
+    first, last = np.searchsorted(held, flat, "left"), np.searchsorted(held, flat, "right")
+    many = last - first
+    mine = np.repeat(np.arange(len(flat)), many)
+    its = np.arange(len(mine)) - np.repeat(np.cumsum(many) - many, many) + np.repeat(first, many)
+    return mine, order[its]
 
 
 def _finer(known: Array, times: int) -> Array:

@@ -15,7 +15,8 @@ The rules (PTX ISA 9.1, 8.7 to 8.10: release and acquire patterns, observation, 
    write of any of them leaves the clocks of all of these fences as well. A thread that finds them and then executes
    `fence.sc` comes after those fences in the total order of such fences: otherwise its read would precede the write
    that it found. Threads that acquire in another way are treated the same. On the other side, too, the strong read and
-   the `fence.sc` may be of two threads of a block, if all its threads synchronize between.
+   the `fence.sc` may be of two threads of a block, if all its threads synchronize between; the fences that are found
+   so are `fence.sc` alone.
 7. `.volatile` is relaxed in the scope of the system. `fence.sc` equals `fence.acq_rel`, because memory is sequentially
    consistent here. A plain store leaves released clocks in place.
 """
@@ -31,7 +32,6 @@ import numpy as np
 from ..._arrays import Array
 from ...operations import MemoryOrder
 from ...registers import LANES
-from .access_words import outside_scopes
 from .thread_scopes import LEVELS, ThreadScope
 from .vector_clock import Moment, VectorClock, joined
 
@@ -50,6 +50,7 @@ class _Released:
 
     clocks: dict[tuple[ThreadScope, int], VectorClock | None] = field(default_factory=dict)
     _found: dict[tuple[ThreadScope, int], VectorClock | None] = field(default_factory=dict)
+    of_sc: _Released | None = None  # the clocks of `fence.sc` of the widest scope alone
 
     def found(self, block: int, scope: ThreadScope) -> VectorClock | None:
         """Return the clock that threads of a block find with a read or fence of a scope."""
@@ -135,9 +136,11 @@ class Causality:
             self._found: dict[tuple[int, ...], _Found] = {}
             self._has_found = np.zeros(self._shape, bool)  # strong reads found something, and no fence has followed
             self._fenced = np.zeros(self._shape, bool)
-            self._found_at_barrier: dict[int, VectorClock | None] = {}  # by block, before its last barrier
-            self._acquired, self._sc_since, self._found_since = (
-                np.zeros(self._shape[0], bool) for _ in range(3)
+            # By block: the clocks of `fence.sc` that its threads have found, before its last barrier and since.
+            self._found_at_barrier: dict[int, VectorClock | None] = {}
+            self._found_since: dict[int, VectorClock | None] = {}
+            self._acquired, self._sc_since = (
+                np.zeros(self._shape[0], bool) for _ in range(2)
             )  # since the last barrier
 
     def snapshot(self) -> Array:
@@ -218,6 +221,9 @@ class Causality:
                         released = _Released()
                         cells.put(at, released)
                     released.add(block, clocks)
+                    if (of_sc := self._sc_clock(block, warp, wrote)) is not None:
+                        released.of_sc = released.of_sc or _Released()
+                        released.of_sc.add(block, {level: of_sc for level in LEVELS if level <= scope})
 
     def _groups(
         self, who: tuple[Array, Array, Array], cells: Array, acts: Array, writes: Array | None
@@ -246,7 +252,10 @@ class Causality:
                 self._acquire(at, clock)
             else:
                 self._found.setdefault(at, {})[released] = found
-                self._has_found[at] = self._found_since[block] = True
+                self._has_found[at] = True
+                if released.of_sc is not None:
+                    of_sc = released.of_sc.found(block, scope)
+                    self._found_since[block] = joined([self._found_since.get(block), of_sc])
 
     def _acquire(self, at: tuple[int, ...], clock: VectorClock | None) -> None:
         if clock is not None and self._last[at] is not clock:
@@ -261,13 +270,17 @@ class Causality:
         own = None
         if moment is not None and order in ("release", "acq_rel"):
             own = moment.of(self._first, block, warp, lanes)
-        joined_fences = self._joined_fences(block) if block in self._fences_at_barrier else []
+        joined_fences = self._joined_fences(block)
         clocks: dict[ThreadScope, VectorClock | None] = {}
         for level in LEVELS:
             if level <= scope:
                 fences = self._fences[level][block, warp]
                 clocks[level] = joined([own, *self._fence_clocks(fences, block, warp, lanes), *joined_fences])
         return clocks
+
+    def _sc_clock(self, block: int, warp: int, lanes: list[int]) -> VectorClock | None:
+        """Return the clock of the `fence.sc` of the widest scope before a strong write of lanes (rule 6)."""
+        return joined([*self._fence_clocks(self._sc[block, warp], block, warp, lanes), *self._joined_fences(block)])
 
     def _fence_clocks(self, fences: Array, block: int, warp: int, lanes: list[int]) -> Iterator[VectorClock]:
         """Yield the clocks of the fences of some lanes of a warp."""
@@ -278,7 +291,7 @@ class Causality:
 
     def _joined_fences(self, block: int) -> list[VectorClock]:
         """Return the clocks of the fences before a block's last barrier (rule 6)."""
-        fences = self._fences_at_barrier[block]
+        fences = self._fences_at_barrier.get(block, [])
         if not isinstance(fences, list):
             every = list(range(LANES))
             whole = joined(
@@ -294,11 +307,8 @@ class Causality:
         for block in np.flatnonzero(blocks & self._sc_since).tolist():
             self._fences_at_barrier[block], self._has_fences_at_barrier[block] = self._sc[block].copy(), True
         self._sc_since &= ~blocks
-        for block in np.flatnonzero(blocks & self._found_since).tolist():
-            which = ((block, *at) for at in np.argwhere(self._has_found[block]).tolist())
-            found = dict.fromkeys(clocks[_WIDEST] for at in which for clocks in self._found[at].values())
-            self._found_at_barrier[block] = joined([self._found_at_barrier.get(block), *found])
-        self._found_since &= ~blocks
+        for block in [block for block in self._found_since if blocks[block]]:
+            self._found_at_barrier[block] = joined([self._found_at_barrier.get(block), self._found_since.pop(block)])
         for block in np.flatnonzero(blocks & self._acquired).tolist():
             self.held[block] = joined(dict.fromkeys(self.held[block].reshape(-1).tolist()))
         self._acquired &= ~blocks
@@ -369,12 +379,11 @@ def ordered_by(held: Array, block: Array, thread: Array, time: Array) -> Array:
 
 
 class Encounters:
-    """Where each thread of a batch last accessed memory strongly, and when, and what it last read strongly.
+    """Where each thread of a batch last accessed memory strongly, and when.
 
-    A write that a thread has read strongly happens before what it does next (`happens_before`, rule 7). Reports of
-    races use the rest: threads that access one cell strongly, by an atomic or a volatile load, probably communicate
-    through it: they take a lock or read a flag. Without fences that orders nothing, and such code lacks fences, not a
-    barrier.
+    Reports of races use it: threads that access one cell strongly, by an atomic or a volatile load, probably
+    communicate through it: they take a lock or read a flag. Without fences that orders nothing, and such code lacks
+    fences, not a barrier.
 
     Parameters
     ----------
@@ -385,7 +394,6 @@ class Encounters:
     def __init__(self, shape: tuple[int, int], causality: Causality) -> None:
         self._shape, self._causality = (*shape, LANES), causality
         self._memory: Array | None = None
-        self._source: Array | None = None
 
     def note(self, cells: SyncCells, who: tuple[Array, Array, Array], offset: Array, time: int) -> None:
         """Record that threads, block, warp and lane of each, access memory strongly."""
@@ -393,35 +401,6 @@ class Encounters:
             self._memory = np.empty(self._shape, object)
             self._cell, self._when = (np.full(self._shape, -1, np.int64) for _ in range(2))
         self._memory[who], self._cell[who], self._when[who] = cells, offset // CELL, time
-
-    def note_read(
-        self, cells: SyncCells, who: tuple[Array, Array, Array], offset: Array, size: int, words: Array, time: int
-    ) -> None:
-        """Record that threads read `size` bytes strongly; `words` are their access words, which have the scopes."""
-        if self._source is None:
-            self._source = np.empty(self._shape, object)
-            self._first, self._end, self._read = (np.full(self._shape, -1, np.int64) for _ in range(3))
-            self._word = np.zeros(self._shape, np.uint64)
-        self._source[who], self._first[who], self._end[who] = cells, offset, offset + size
-        self._word[who], self._read[who] = words, time
-
-    def observed(
-        self, cells: SyncCells, who: tuple[Array, Array, Array], offset: Array, size: int, words: Array, times: Array
-    ) -> Array:
-        """Return which writes threads, `[n]`, have last read, all of their bytes, by a read of a scope with the writer.
-
-        Parameters
-        ----------
-        offset : ndarray
-            `[n, m]`, where the last writes of `size` bytes were.
-        words, times : ndarray
-            `[n, m]`, the access words of the writers, and when they wrote.
-        """
-        if self._source is None:
-            return np.zeros(offset.shape, bool)
-        first, end, read, word = (x[who][:, None] for x in (self._first, self._end, self._read, self._word))
-        same = (self._source[who] == cells)[:, None] & (first <= offset) & (offset + size <= end)
-        return np.asarray(same & (read > times + 1) & ~outside_scopes(words, word))  # `note_read` is after the event
 
     def unfenced(self, own: tuple[int, int, int], other: tuple[int, int, int], time: int) -> SyncCells | None:
         """Return the memory through which two threads last communicated; None if they did not, or both have fenced.

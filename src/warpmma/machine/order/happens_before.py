@@ -18,8 +18,9 @@ Functions"):
    accesses do not race if the scope of each includes both threads (`thread_scopes`).
 
 7. A strong write that a thread has observed happens before what the thread does next (causality order, by
-   observation), though nothing else that the writer did does. It has observed a write if it has read all its bytes by
-   a strong read since, and the scope of each includes both threads. Only the last strong read of a thread is known.
+   observation), though nothing else that the writer did does; nor need a thread that is ordered after such a read
+   have read it itself. A thread has observed the last write of a byte if it has read the byte by a strong read since,
+   and the scope of each includes both threads (`access_shadow`).
 
 Time counts the events of a batch of blocks: every access and every barrier is one. A thread is identified by its number
 in the block. Each warp has, for every other warp, the time up to which that warp's accesses are ordered before it. An
@@ -347,23 +348,14 @@ class VectorClocks:
         self.tick()
 
     def act(
-        self, cells: SyncCells, who: Agents, offset: Array, size: int, order: MemoryOrder, scope: ThreadScope, *,
+        self, cells: SyncCells, who: Agents, offset: Array, order: MemoryOrder, scope: ThreadScope, *,
         reads: bool, writes: Array | None,
     ) -> None:  # fmt: skip
-        """Let threads access `size` bytes strongly, one after another: see `Causality.act`."""
+        """Let threads access memory strongly, one after another: see `Causality.act`."""
         moment = self.moment() if order in ("release", "acq_rel") else None
         threads = (who.block, who.warp, who.lane)
         self._encounters.note(cells, threads, offset, self.now)
-        if reads:
-            self._encounters.note_read(cells, threads, offset, size, who.words, self.now)
         self.causality.act(cells, threads, offset, order, scope, moment, reads=reads, writes=writes)
-
-    def observed(self, cells: SyncCells, who: Agents, offset: Array, size: int, words: Array) -> Array:
-        """Return which writes, words `[n, m]` of `size` bytes at offsets of memory, threads have observed (rule 7)."""
-        earlier = words >> BLOCK_BIT <= _U(self._first)
-        times = np.where(earlier, 0, time_of(words).astype(np.int64))
-        times = np.minimum(times, LAST_TIME - 2)  # once the clock has stopped, any read counts as later
-        return self._encounters.observed(cells, (who.block, who.warp, who.lane), offset, size, words, times)
 
     def unfenced(self, other: Any, own: Any) -> SyncCells | None:
         """Return the memory through which the threads of two accesses communicated without fences (`Encounters`)."""

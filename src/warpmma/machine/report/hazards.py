@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -185,9 +185,10 @@ class Reporter:
         chosen = asked if isinstance(asked, Mapping) else {} if whole else dict.fromkeys(_BY_POLICY, asked)
         for kind, what in chosen.items():
             if kind not in KINDS or not isinstance(what, str) or what not in ("error", "warn", "count"):
+                *most, last = map(repr, get_args(Policy))
                 raise OperandError(
                     f"hazards: {shown(kind)}: {shown(what)}; expected 'error', 'warn' or 'count' for one of "
-                    f"{', '.join(KINDS)}; or 'error', 'strict', 'warn' or 'off' for all"
+                    f"{', '.join(KINDS)}; or {', '.join(most)} or {last} for all"
                 )
         self._policy = {**_COUNTS, **chosen}
         self._found: dict[tuple[str, Site], Hazard] = {}
