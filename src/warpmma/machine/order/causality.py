@@ -365,16 +365,16 @@ class Causality:
         return self.active and bool(self._fenced[who])
 
 
-def ordered_by(held: Array, block: Array, thread: Array, time: Array) -> Array:
+def ordered_by(held: Array, words: Array) -> Array:
     """Return which accesses, `[n]`, happen before what threads do that have acquired some clocks, `[n]`, or None."""
-    result = np.zeros(len(time), bool)
+    result = np.zeros(len(words), bool)
     clocks = held.tolist()
     which = np.fromiter(map(id, clocks), np.int64, len(clocks))
     order = np.argsort(which, kind="stable")
     for some in np.split(order, np.flatnonzero(np.diff(which[order])) + 1) if clocks else ():
         clock = clocks[some[0]]
         if clock is not None:
-            result[some] = clock.covers(block[some], thread[some], time[some])
+            result[some] = clock.covers(words[some])
     return result
 
 

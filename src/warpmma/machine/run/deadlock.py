@@ -7,7 +7,7 @@ The rules:
    has arrived at barriers, and the program counters of lanes, of those that wait too.
 2. If one round later all of that is the same, it stays the same, because the next state depends on nothing else. That
    is a deadlock: no thread is left that could write what the others wait for. (With a seed, each round has a new random
-   order; by then 64 orders have changed nothing.)
+   order; by then 64 orders have changed nothing.) Asynchronous operations complete before.
 3. A loop that counts its polls, or reads a clock, never returns to the same state: it ends, or reaches a limit.
 """
 
@@ -57,6 +57,10 @@ class Spins:
         if vain & (vain - 1) == 0:
             self._kept = self._now(vain)
         return False
+
+    def moves(self) -> None:
+        """Forget the state that is kept: something has happened that no thread did."""
+        self._kept = None
 
     def _now(self, vain: int) -> _Kept:
         state = self._state

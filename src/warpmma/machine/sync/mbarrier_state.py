@@ -1,0 +1,97 @@
+"""The state of an mbarrier, and what one event does to it: the slow form, without NumPy, that others are checked against.
+
+The rules (PTX ISA 9.1, 9.7.13.15; figures in the third column of `FAULTS` were measured on an H200):
+
+1. The state has the pending arrivals of this phase, the arrivals that a phase expects, the pending bytes, which may be
+   negative when they come before they are expected, and the parity of the phase.
+2. An event changes the bytes first, then what later phases expect (`drops`), then what this phase expects (`raises`),
+   then it arrives.
+3. The phase is complete when neither arrivals nor bytes are pending, and is looked at after every event. Then the next
+   one begins, with the expected arrivals pending. One that expects none stays open until bytes come and go.
+4. An event that is a fault changes nothing, except that `.noComplete` completes the phase, as on an H200.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple
+
+_COUNT = 20  # bits
+_LOW = (1 << _COUNT) - 1
+MOST = _LOW
+"""The most arrivals that a phase can expect, and the most bytes."""
+
+PHASE_BIT, VALID_BIT = 61, 62
+
+
+class MbarrierState(NamedTuple):
+    """The 64 bits of an mbarrier, whose layout PTX leaves open."""
+
+    pending: int
+    expected: int
+    bytes: int
+    phase: int
+    valid: int
+
+    @classmethod
+    def of(cls, word: int) -> MbarrierState:
+        """Return the state encoded in a word."""
+        bytes_ = (word >> 2 * _COUNT & (2 * _LOW + 1)) - MOST
+        return cls(word & _LOW, word >> _COUNT & _LOW, bytes_, word >> PHASE_BIT & 1, word >> VALID_BIT & 1)
+
+    @property
+    def word(self) -> int:
+        """The state as a word."""
+        counts = self.pending | self.expected << _COUNT | (self.bytes + MOST) << 2 * _COUNT
+        return counts | self.phase << PHASE_BIT | self.valid << VALID_BIT
+
+    def __str__(self) -> str:
+        bytes_ = f", {self.bytes} bytes pending" if self.bytes else ""
+        return f"phase {self.phase}: {self.pending} of {self.expected} arrivals pending{bytes_}"
+
+
+class Event(NamedTuple):
+    """What one instruction, or the completion of one operation, does to an mbarrier."""
+
+    arrivals: int = 0
+    expects: int = 0  # bytes; negative for those that come
+    drops: int = 0
+    raises: int = 0
+    last: bool = True  # whether it may complete the phase
+
+
+class Outcome(NamedTuple):
+    """The state after an event, whether that completed a phase, and what was wrong: a key of `FAULTS`, or ""."""
+
+    state: MbarrierState
+    completed: bool = False
+    fault: str = ""
+
+
+FAULTS: Mapping[str, str] = MappingProxyType({
+    "absent": "there is no mbarrier: it was not initialised, or invalidated",
+    "count": "more arrivals than the phase still expects; a GPU traps",
+    "bytes": f"more than {MOST} pending bytes; a GPU traps",
+    "completes": "an arrival with .noComplete completes the phase",
+    "init": f"it expects 0 arrivals, or more than {MOST}; a GPU takes the number modulo {MOST + 1}",
+    "zero": "an arrival counts 0; a GPU does nothing",
+    "again": "it is in use already: mbarrier.inval comes first",
+})  # fmt: skip
+"""What may be wrong, and what a GPU does then."""
+
+
+def applied(state: MbarrierState, event: Event) -> Outcome:
+    """Return what an event does to a state."""
+    if not state.valid:
+        return Outcome(state, fault="absent")
+    bytes_, pending = state.bytes + event.expects, state.pending + event.raises - event.arrivals
+    if abs(bytes_) > MOST:
+        return Outcome(state, fault="bytes")
+    if pending < 0 or state.pending + event.raises > MOST or event.drops > state.expected:
+        return Outcome(state, fault="count")
+    after = state._replace(pending=pending, expected=state.expected - event.drops, bytes=bytes_)
+    if pending or bytes_:
+        return Outcome(after)
+    after = after._replace(phase=1 - state.phase, pending=after.expected)
+    return Outcome(after, completed=True, fault="" if event.last else "completes")
