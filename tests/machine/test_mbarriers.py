@@ -169,7 +169,7 @@ def test_copies_arrive(arrive: str) -> None:
     with pytest.raises(HazardError, match="pending"):
         run(lambda t, x: _copied(t, x, arrive=arrive, expected=32, reader=lambda t: t.warpid == 1, waits=False), data,
             block=64)  # fmt: skip
-    with pytest.raises(HazardError, match="race.*an asynchronous operation wrote it"):  # one is still to come
+    with pytest.raises(HazardError, match=r"race.*an asynchronous operation wrote it"):  # one is still to come
         run(lambda t, x: _copied(t, x, arrive=arrive, expected=33, reader=lambda t: t.warpid == 1), data, block=64)
 
 

@@ -122,7 +122,7 @@ def test_reductions_into_global_memory(what: str, dtype: Any, combine: Any) -> N
 def test_reduction_into_shared_memory() -> None:
     x, y = words(1)
     body = f"""{FILL} st.shared.u32 [%r8], %r2; fence.proxy.async; bar.sync 0; {ARRIVE}
-    @%p1 cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.add.u32 [%r3], [%r4], %r1, [%r5]; {WAIT} {OUT}"""
+    @%p1 {NEAR.replace("cp.", "cp.reduce.")}.add.u32 [%r3], [%r4], %r1, [%r5]; {WAIT} {OUT}"""
     launched(body, x, y, grid=1)
     assert (y == x + np.arange(64)).all()
 

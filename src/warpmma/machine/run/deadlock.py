@@ -22,11 +22,13 @@ import numpy as np
 from ..._arrays import Array
 from ..._text import ranges
 from ..base import WarpRegister
+from ..sync import MbarrierState
 from .convergence import ConvergencePoints
 from .state import State
 
 _FIRST = 64  # rounds
 _MOST = 8  # program counters that a description names
+_MOST_MBARRIERS = 4
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,20 @@ def where_lanes_are(state: State, points: ConvergencePoints) -> str:
     parts = [f"{_who(state, bits)} {what} at {_site(state, pc)}" for pc, what, bits in found[:_MOST]]
     if len(found) > _MOST:
         parts.append(f"others are at {len(found) - _MOST} more places")
-    return "; ".join(parts)
+    return ". ".join(["; ".join(parts), *_mbarriers(state)])
+
+
+def _mbarriers(state: State) -> Iterator[str]:
+    """Describe the mbarriers at which lanes have looked in vain."""
+    batch = state.batch
+    offsets = list(batch.phases.waited_for(batch.lanes.alive)) if "phases" in vars(batch) else []
+    for offset in offsets[:_MOST_MBARRIERS]:
+        place, name = batch.shared.named(offset, 8)
+        block = batch.reporter.block_named(batch.blocks[place])
+        now = MbarrierState.of(batch.shared.word(offset))
+        yield f"The mbarrier {name} of {block} is in {now}; {batch.phases.ledger(offset)}"
+    if len(offsets) > _MOST_MBARRIERS:
+        yield f"Lanes look at {len(offsets) - _MOST_MBARRIERS} more mbarriers"
 
 
 def _found(state: State, points: ConvergencePoints) -> Iterator[tuple[int, str, Array]]:

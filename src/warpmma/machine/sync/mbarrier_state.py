@@ -1,6 +1,6 @@
-"""The state of an mbarrier, and what one event does to it: the slow form, without NumPy, that others are checked against.
+"""The state of an mbarrier, and what one event does to it.
 
-The rules (PTX ISA 9.1, 9.7.13.15; figures in the third column of `FAULTS` were measured on an H200):
+The rules (PTX ISA 9.1, 9.7.13.15; what a GPU does at a fault was measured on an H200):
 
 1. The state has the pending arrivals of this phase, the arrivals that a phase expects, the pending bytes, which may be
    negative when they come before they are expected, and the parity of the phase.
