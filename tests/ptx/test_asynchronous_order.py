@@ -98,6 +98,15 @@ def test_a_stage_is_used_again_only_after_its_readers_have_released_it() -> None
 def test_a_relaxed_wait_acquires_nothing() -> None:
     relaxed = SPIN.replace("parity", "parity.relaxed.cta")
     assert kinds(f"{EXPECT} {LOAD} {relaxed} {READ}") == {"race"}
+    assert kinds(f"{EXPECT} {LOAD} {relaxed} fence.acq_rel.cta; {READ}", expected=True) == {""}
+
+
+@pytest.mark.parametrize(("fence", "clean"), [("fence.acq_rel.cta;", True), ("", False)])
+def test_a_fence_before_a_relaxed_arrival_releases(fence: str, clean: bool) -> None:
+    """Warp 1 reads what thread 0 has written."""
+    body = f"""@%p st.shared.u32 [%s], 7; {fence} @%p mbarrier.arrive.relaxed.cta.shared.b64 _, [%m];
+    {SPIN} ld.shared.u32 %v, [%s]; st.global.u32 [%o], %v;"""
+    assert kinds(body) == ({""} if clean else {"race"})
 
 
 # Proxies (A3, A4, A5)

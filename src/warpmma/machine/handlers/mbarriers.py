@@ -138,8 +138,8 @@ def _sent(batch: Batch, memory: Allocation, events: Callable[[Touch], list[Event
 def _arrivals(batch: Batch, row: Mbarrier, touch: Touch, count: Array, turns: Turns) -> Taken:
     """Let lanes arrive, or count bytes, in their order."""
     arrives = row.action == "arrive"
-    if batch.reporter.tracking and row.orders and arrives:
-        batch.phases.arrive(touch)
+    if batch.reporter.tracking and arrives:
+        batch.phases.arrive(touch, releases=row.orders)
     if arrives and not row.expects:
         _fault(batch, touch.site, _lanes_of(touch, count == 0), touch.address, "zero")
         if row.last and not row.drop and (taken := _at_once(batch, touch, count, turns)) is not None:
@@ -248,8 +248,8 @@ def _waited(batch: Batch, row: Mbarrier, touch: Touch, words: Array, wanted: Arr
     invalid = words >> np.uint64(VALID_BIT) & np.uint64(1) == 0
     _fault(batch, touch.site, _lanes_of(touch, invalid), touch.address, "absent")
     complete: Array = (words >> _PHASE & np.uint64(1)) != wanted
-    if row.orders and batch.reporter.tracking:
-        batch.phases.observe(touch, complete)
+    if batch.reporter.tracking:
+        batch.phases.observe(touch, complete, acquires=row.orders)
     return np.asarray(complete | invalid)
 
 

@@ -70,8 +70,8 @@ class _Released:
 _NO_CELLS: Array = np.zeros(0, np.int64)
 _NOTHING: Array = np.empty(0, object)
 _NO_CELLS.flags.writeable = _NOTHING.flags.writeable = False
-_Found = dict[_Released, dict[ThreadScope, "VectorClock | None"]]
-"""The cells that a thread has read strongly, and the clocks that a fence of each scope acquires from them."""
+_Found = dict["_Released | VectorClock", dict[ThreadScope, "VectorClock | None"]]
+"""The cells or clocks that a thread has read strongly, and what a fence of each scope acquires from them."""
 
 
 @dataclass(eq=False)
@@ -256,6 +256,20 @@ class Causality:
                 if released.of_sc is not None:
                     of_sc = released.of_sc.found(block, scope)
                     self._found_since[block] = joined([self._found_since.get(block), of_sc])
+
+    def released_by_fences(self, block: int, warp: int, lanes: list[int]) -> VectorClock | None:
+        """Return the clock that the fences of lanes leave where these write strongly (rule 1)."""
+        if not self.active:
+            return None
+        fences = self._fences[LEVELS[0]][block, warp]
+        return joined([*self._fence_clocks(fences, block, warp, lanes), *self._joined_fences(block)])
+
+    def find(self, threads: Array, clock: VectorClock) -> None:
+        """Let threads, block, warp and lane of each, `[n, 3]`, find a clock that a fence acquires later (rule 2)."""
+        self._begin()
+        for at in map(tuple, threads.tolist()):
+            self._found.setdefault(at, {})[clock] = dict.fromkeys(LEVELS, clock)
+            self._has_found[at] = True
 
     def _acquire(self, at: tuple[int, ...], clock: VectorClock | None) -> None:
         if clock is not None and self._last[at] is not clock:

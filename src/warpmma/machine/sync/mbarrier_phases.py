@@ -74,8 +74,8 @@ class MbarrierPhases:
 
     # The order
 
-    def arrive(self, touch: Touch) -> None:
-        """Join the clocks of threads that arrive, by warp and mbarrier."""
+    def arrive(self, touch: Touch, *, releases: bool) -> None:
+        """Join the clocks of threads that arrive, by warp and mbarrier; of those that only their fences release."""
         who = touch.who
         key = np.stack([who.block, who.warp, touch.offset], axis=1)
         parts = np.flatnonzero(np.concatenate([[True], (key[1:] != key[:-1]).any(axis=1)]))
@@ -83,9 +83,13 @@ class MbarrierPhases:
         for (block, warp, offset), some in zip(key[parts].tolist(), np.split(who.lane, parts[1:]), strict=True):
             groups.setdefault((block, warp, offset), []).extend(some.tolist())
         moment = self._clocks.moment()
-        arriving: dict[int, list[VectorClock]] = {}
+        arriving: dict[int, list[VectorClock | None]] = {}
         for (block, warp, offset), lanes in groups.items():
-            arriving.setdefault(offset, []).append(self._clocks.clock_of(block, warp, lanes, moment))
+            arriving.setdefault(offset, []).append(
+                self._clocks.clock_of(block, warp, lanes, moment)
+                if releases
+                else self._clocks.causality.released_by_fences(block, warp, lanes)
+            )
         for offset, clocks in arriving.items():
             phases = self._phases(offset)
             phases.now = joined([phases.now, *clocks])
@@ -103,14 +107,15 @@ class MbarrierPhases:
         phases.words.clear()
         phases.ledger.clear()
 
-    def observe(self, touch: Touch, complete: Array) -> None:
-        """Let threads that observe a complete phase of their mbarrier, bool `[n]`, acquire its clock."""
+    def observe(self, touch: Touch, complete: Array, *, acquires: bool) -> None:
+        """Let threads that observe a complete phase of their mbarrier, bool `[n]`, acquire its clock, or find it."""
+        take = self._clocks.causality.acquire if acquires else self._clocks.causality.find
         who = np.stack([touch.who.block, touch.who.warp, touch.who.lane], axis=1)
         for offset in np.unique(touch.offset[complete]).tolist():
             clock = self._phases(offset).done
             some = who[complete & (touch.offset == offset)]
             if clock is not None:
-                self._clocks.causality.acquire(some, clock)
+                take(some, clock)
 
     # Who looks
 
