@@ -176,7 +176,7 @@ def _consumed(p: Pipeline, i: int) -> list[str]:
         lines.append(f"bar.warp.sync -1; setp.eq.u32 %q, %l, 0; @%q mbarrier.arrive.shared.b64 %token, {empty};")
     elif p.releases == "count":
         lines.append(
-            f"bar.warp.sync -1; setp.eq.u32 %q, %l, 5; @%q mbarrier.arrive.release.cta.shared.b64 %token, {empty}, 2;"
+            f"bar.warp.sync -1; setp.eq.u32 %q, %l, 5;\n@%q mbarrier.arrive.release.cta.shared.b64 %token, {empty}, 2;"
         )
     else:
         lines.append(f"fence.acq_rel.cta; mbarrier.arrive.relaxed.cta.shared.b64 %token, {empty};")

@@ -88,7 +88,9 @@ def test_a_stage_is_used_again_only_after_its_readers_have_released_it() -> None
     second = SPIN.replace("W", "V").replace(", 0;", ", 1;")
     free = "mbarrier.arrive.shared.b64 _, [%f]; E: mbarrier.try_wait.parity.shared.b64 %q, [%f], 0; @!%q bra E;"
     read = "ld.shared.u32 %w, [%a];"
-    body = f"{EXPECT} {LOAD} {SPIN} {read} {{}} {again} {LOAD} {second} {READ} add.u32 %v, %v, %w; st.global.u32 [%o], %v;"
+    body = (
+        f"{EXPECT} {LOAD} {SPIN} {read} {{}} {again} {LOAD} {second} {READ} add.u32 %v, %v, %w; st.global.u32 [%o], %v;"
+    )
     twice = 2 * (np.arange(64) + 5)
     assert kinds(body.format(free), expected=twice) == {""}
     assert kinds(body.format("bar.sync 0;"), expected=twice) == {""}
@@ -202,8 +204,7 @@ def test_faults_of_mbarriers(body: str, says: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "body",
-    ["@%p mbarrier.init.shared.b64 [%m], 1;", "mov.u32 %v, 0; @%p mbarrier.arrive.shared.b64 _, [%m], %v;"],
+    "body", ["@%p mbarrier.init.shared.b64 [%m], 1;", "mov.u32 %v, 0; @%p mbarrier.arrive.shared.b64 _, [%m], %v;"]
 )
 def test_what_only_the_manual_forbids(body: str) -> None:
     assert kinds(body) == {""} and kinds(body, hazards="strict") == {"barrier"}
