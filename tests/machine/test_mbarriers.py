@@ -20,7 +20,7 @@ PARITY = "mbarrier.test_wait.parity.shared.b64"
     "state", [MbarrierState(1, 1, 0, 0, 1), MbarrierState(MOST, MOST, MOST, 1, 1), MbarrierState(0, 5, -MOST, 1, 0)]
 )
 def test_a_state_is_its_64_bits(state: MbarrierState) -> None:
-    assert MbarrierState.of(state.word) == state and 0 <= state.word < 1 << 63
+    assert MbarrierState.of(state.word) == state and 0 <= state.word < 1 << 64
 
 
 def _begun(t: Any, expected: int, *, at: int = 0) -> None:

@@ -3,9 +3,8 @@
 The rules (PTX ISA 9.1, 9.7.13.15; rows in `operations.mbarrier_forms`, states and events in `mbarrier_state`, the order
 in `report.rules`):
 
-1. PTX leaves the layout of the 64 bits open. Here, from the lowest bit: the pending arrivals, the arrivals expected in
-   a phase, the pending bytes, the phase, and whether it is an mbarrier at all. Lanes that meet at one take turns in the
-   order of their numbers.
+1. PTX leaves the layout of the 64 bits open; here it is that of an H200 (`MbarrierState`). Lanes that meet at one take
+   turns in the order of their numbers.
 2. What threads do before they arrive happens before what threads do after they see the phase complete. Lanes of a warp
    that arrive at once all act before any of them.
 3. `cp.async.mbarrier.arrive` arrives when the earlier `cp.async` of its thread are complete; without `.noinc` the phase
@@ -30,19 +29,19 @@ from ..base import Site, get
 from ..block import Batch, Results, touches
 from ..memory import Allocation, Taken, Touch, Turns
 from ..order import Completes
-from ..sync import FAULTS, MOST, PHASE_BIT, VALID_BIT, Event, MbarrierState, Signal, applied
+from ..sync import FAULTS, MOST, PENDING_BIT, PHASE_BIT, VALID_BIT, Event, MbarrierState, Signal, applied
 from .load_store import address, read
 
 _SIZE = 8
 _RULES = {"zero": "A11", "again": "A11"}
-_PHASE = np.uint64(PHASE_BIT)
+_PHASE, _PENDING, _MOST, _ONE = (np.uint64(x) for x in (PHASE_BIT, PENDING_BIT, MOST, 1))
 
 
 def mbarrier(batch: Batch, site: Site, row: Mbarrier, operands: Sequence[Any], lanes: Array) -> Results:
     """Execute one."""
     if row.action == "pending_count":
         (state,) = read(batch, site, operands, lanes)
-        return (batch.made((state & np.uint64(MOST)).astype(np.uint32), lanes, site),)
+        return (batch.made(_pending(state).astype(np.uint32), lanes, site),)
     at = address(batch, site, operands[0], lanes)
     numbers = [read(batch, site, [x], lanes)[0] for x in operands[1:] if x is not None]
     if row.action in ("init", "inval"):
@@ -52,7 +51,7 @@ def mbarrier(batch: Batch, site: Site, row: Mbarrier, operands: Sequence[Any], l
         strong = touch.strong("relaxed", row.scope)
         if row.action == "wait":
             phase = numbers[0][touch.lanes].astype(np.uint64)
-            wanted = phase & np.uint64(1) if row.parity else phase >> _PHASE & np.uint64(1)
+            wanted = phase & _ONE if row.parity else phase >> _PHASE
             _come(batch, memory, touch, wanted)
             data, poison = memory.load(strong, _SIZE)
             batch.decide(site, poison and poison.on(touch.lanes, (*lanes.shape, _SIZE)), lanes)
@@ -93,14 +92,15 @@ def _begin(batch: Batch, site: Site, row: Mbarrier, at: Array, numbers: Sequence
         made = [MbarrierState(n, n, 0, int(n == 0), 1).word for n in some.tolist()]
         words = np.array(made, np.uint64)[where].reshape(lanes.shape)
     for memory, touch in _places(batch, site, row.space, at, lanes):
+        before, change = _words(memory, touch), batch.phases.forget
         if row.action == "init":
-            live = _words(memory, touch) >> np.uint64(VALID_BIT) == 1
-            live &= np.array([batch.phases.known(offset) for offset in touch.offset.tolist()], bool)
-            _fault(batch, site, _lanes_of(touch, live), at, "again")
-        touch = touch if row.action == "init" else touch.strong("relaxed", "cta")
-        memory.store(touch, words[touch.lanes].reshape(-1, 1).view(np.uint8))
+            known, change = [batch.phases.known(offset) for offset in touch.offset.tolist()], batch.phases.begin
+            _fault(batch, site, _lanes_of(touch, _valid(before) & np.array(known, bool)), at, "again")
+            memory.store(touch, words[touch.lanes].reshape(-1, 1).view(np.uint8))
+        else:
+            memory.store(touch.strong("relaxed", "cta"), (before & ~_ONE).reshape(-1, 1).view(np.uint8))
         for offset in touch.offset.tolist():
-            (batch.phases.begin if row.action == "init" else batch.phases.forget)(offset)
+            change(offset)
     return ()
 
 
@@ -197,16 +197,16 @@ def _enter(batch: Batch, offset: int, site: Site, event: Event) -> None:
 def _at_once(batch: Batch, touch: Touch, count: Array, turns: Turns) -> Taken | None:
     """Let lanes arrive together, if no phase is complete before its last arrival; None where one is."""
     words, place = turns.held.view(np.uint64)[:, 0], turns.place
-    pending = (words & np.uint64(MOST)).astype(np.int64)
+    pending = _pending(words)
     total = np.bincount(place, count, len(words)).astype(np.int64)
-    if (count < 1).any() or (pending < total).any() or (words >> np.uint64(VALID_BIT) == 0).any():
+    if (count < 1).any() or (pending < total).any() or not _valid(words).all():
         return None
     order = np.argsort(place, kind="stable")
     summed = np.cumsum(count[order])
     first = np.searchsorted(place[order], np.arange(len(words)))  # of each barrier; everybody has some
     before = np.empty_like(count)
     before[order] = summed - count[order] - (summed - count[order])[first][place[order]]
-    found, left = words[place] - before.astype(np.uint64), words - total.astype(np.uint64)
+    found, left = _with_pending(words[place], pending[place] - before), _with_pending(words, pending - total)
     offsets = touch.offset[order[first]].tolist()
     for offset, number in zip(offsets, total.tolist(), strict=True):
         batch.phases.count(offset, "arrives", touch.site, number)
@@ -240,14 +240,28 @@ def _words(memory: Allocation, touch: Touch) -> Array:
 
 
 def _parity(memory: Allocation, touch: Touch) -> Array:
-    return _words(memory, touch) >> _PHASE & np.uint64(1)
+    return np.asarray(_words(memory, touch) >> _PHASE)
+
+
+def _pending(words: Array) -> Array:
+    """Return the pending arrivals of states."""
+    return np.asarray((~(words >> _PENDING) + _ONE & _MOST).astype(np.int64))
+
+
+def _with_pending(words: Array, pending: Array) -> Array:
+    """Return states with other pending arrivals."""
+    return np.asarray(words & ~(_MOST << _PENDING) | (-pending & MOST).astype(np.uint64) << _PENDING)
+
+
+def _valid(words: Array) -> Array:
+    return np.asarray(words >> np.uint64(VALID_BIT) & _ONE == 1)
 
 
 def _waited(batch: Batch, row: Mbarrier, touch: Touch, words: Array, wanted: Array) -> Array:
     """Return which lanes see a complete phase, and order them after what happened before it."""
-    invalid = words >> np.uint64(VALID_BIT) & np.uint64(1) == 0
+    invalid = ~_valid(words)
     _fault(batch, touch.site, _lanes_of(touch, invalid), touch.address, "absent")
-    complete: Array = (words >> _PHASE & np.uint64(1)) != wanted
+    complete: Array = words >> _PHASE != wanted
     if batch.reporter.tracking:
         batch.phases.observe(touch, complete, acquires=row.orders)
     return np.asarray(complete | invalid)

@@ -4,4 +4,4 @@ from .async_operations import AsyncOperations, Combine, Groups, Signal, Touched
 from .barriers import Awaited, Barriers
 from .cluster_barriers import ClusterBarrier
 from .mbarrier_phases import MbarrierPhases
-from .mbarrier_state import FAULTS, MOST, PHASE_BIT, VALID_BIT, Event, MbarrierState, applied
+from .mbarrier_state import FAULTS, MOST, PENDING_BIT, PHASE_BIT, VALID_BIT, Event, MbarrierState, applied

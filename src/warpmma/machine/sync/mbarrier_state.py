@@ -17,16 +17,20 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-_COUNT = 20  # bits
-_LOW = (1 << _COUNT) - 1
-MOST = _LOW
+MOST = (1 << 20) - 1
 """The most arrivals that a phase can expect, and the most bytes."""
 
-PHASE_BIT, VALID_BIT = 61, 62
+VALID_BIT, _EXPECTED, _BYTES, PENDING_BIT, PHASE_BIT = 0, 1, 21, 43, 63
+_MOST_BYTES = 2 * MOST + 1
 
 
 class MbarrierState(NamedTuple):
-    """The 64 bits of an mbarrier, whose layout PTX leaves open."""
+    """The 64 bits of an mbarrier, whose layout PTX leaves open.
+
+    It is that of an H200, as tokens and `mbarrier.inval` show it: from the highest bit the phase, the pending arrivals,
+    the bytes (21 bits) and the expected arrivals, these three as their negatives. Bit 0 is ours: whether there is an
+    mbarrier.
+    """
 
     pending: int
     expected: int
@@ -37,14 +41,15 @@ class MbarrierState(NamedTuple):
     @classmethod
     def of(cls, word: int) -> MbarrierState:
         """Return the state encoded in a word."""
-        bytes_ = (word >> 2 * _COUNT & (2 * _LOW + 1)) - MOST
-        return cls(word & _LOW, word >> _COUNT & _LOW, bytes_, word >> PHASE_BIT & 1, word >> VALID_BIT & 1)
+        bytes_ = -(word >> _BYTES) & _MOST_BYTES
+        bytes_ -= (_MOST_BYTES + 1) * (bytes_ > MOST)
+        return cls(-(word >> PENDING_BIT) & MOST, -(word >> _EXPECTED) & MOST, bytes_, word >> PHASE_BIT, word & 1)
 
     @property
     def word(self) -> int:
         """The state as a word."""
-        counts = self.pending | self.expected << _COUNT | (self.bytes + MOST) << 2 * _COUNT
-        return counts | self.phase << PHASE_BIT | self.valid << VALID_BIT
+        counts = (-self.pending & MOST) << PENDING_BIT | (-self.expected & MOST) << _EXPECTED
+        return self.phase << PHASE_BIT | counts | (-self.bytes & _MOST_BYTES) << _BYTES | self.valid << VALID_BIT
 
     def __str__(self) -> str:
         bytes_ = f", {self.bytes} bytes pending" if self.bytes else ""
