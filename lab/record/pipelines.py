@@ -88,9 +88,8 @@ def text(p: Pipeline) -> str:
     threads = WARP * (1 + p.consumers)
     arrivals = {"all": WARP, "one": 1, "count": 2, "relaxed fence": WARP}[p.releases] * p.consumers
     in_full = 1 if p.loads != "cp.async" else WARP + (0 if p.noinc else 1)
-    lines = [_HEAD.format(
-        stages=p.stages, ring=p.stages * p.size, result=4 * threads, bytes_in=p.rounds * p.size, bytes_out=4 * (threads + WARP),
-    )]  # fmt: skip
+    sizes = {"ring": p.stages * p.size, "result": 4 * threads, "bytes_in": p.rounds * p.size}
+    lines = [_HEAD.format(stages=p.stages, bytes_out=4 * (threads + WARP), **sizes)]
     lines += [
         f"@%first mbarrier.init.shared.b64 [full+{8 * s}], {in_full if p.loads == 'cp.async' else 1};\n"
         f"@%first mbarrier.init.shared.b64 [empty+{8 * s}], {arrivals};"

@@ -120,7 +120,7 @@ class Batch:
             self.costs.barrier(self.barriers.exited())
 
     def hasten(self, rounds: int) -> bool:
-        """Complete asynchronous operations after rounds of polls in vain; False if there is nothing to complete."""
+        """Complete asynchronous operations after rounds of polls without success; False if there are none."""
         return "async_operations" in vars(self) and self.async_operations.hasten(rounds)
 
     def finish(self) -> None:

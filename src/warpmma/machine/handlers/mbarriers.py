@@ -1,7 +1,7 @@
 """Barriers in shared memory, by phases: `mbarrier`.
 
 The rules (PTX ISA 9.1, 9.7.13.15; rows in `operations.mbarrier_forms`, states and events in `mbarrier_state`, the order
-in `report.rules`):
+in `report.asynchronous_rules`):
 
 1. PTX leaves the layout of the 64 bits open; here it is that of an H200 (`MbarrierState`). Lanes that meet at one take
    turns in the order of their numbers.
@@ -224,7 +224,7 @@ def _at_once(batch: Batch, touch: Touch, count: Array, turns: Turns) -> Taken | 
 
 
 def _come(batch: Batch, memory: Allocation, touch: Touch, wanted: Array) -> None:
-    """Complete operations that signal the mbarriers at which lanes look in vain (rule 5)."""
+    """Complete operations that signal the mbarriers at which lanes look without success (rule 5)."""
     operations = batch.async_operations
     parity = _parity(memory, touch)
     again = np.full(len(wanted), not batch.poison_travels) | batch.phases.again(touch, parity)

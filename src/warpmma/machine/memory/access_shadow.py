@@ -289,6 +289,7 @@ class AccessShadow(Shadow):
     def reserves(self, touch: Touch) -> None:
         """See `Shadow`."""
         self._check_proxy(touch, self.grains.at(touch.offset, touch.size))
+        self._check_proxy_readers(touch, self.grains.at(touch.offset, touch.size))
         grains, last = self._claim(touch, None)
         if last is not None:
             self._report_at_once(touch, last, "copies to it")
@@ -401,6 +402,19 @@ class AccessShadow(Shadow):
     def _check_proxy(self, touch: Touch, grains: GrainRuns) -> None:
         if (stale := self._uncrossed(touch, grains)) is not None:
             self._report("proxy", touch, stale[0], *self._proxy_says(touch, *stale))
+
+    def _check_proxy_readers(self, touch: Touch, grains: GrainRuns) -> None:
+        """Report reads of threads that the async proxy overwrites without a proxy fence between (A12)."""
+        if not touch.proxy or not self._reporter.strict:
+            return
+        clocks, space = touch.clocks, "shared" if self.grains.one_block else "global"
+        for readers in self.grains.read(clocks.floor, exact=False):
+            if (bad := clocks.uncrossed(readers[grains.all], touch.who, space)) is not None:
+                lane, place = np.argwhere(bad)[0]
+                word = readers[grains.all][lane, place]
+                other = clocks.site(word)
+                says = f"warp {thread_of(word)[0]} read it {_at(other)}, and no fence.proxy.async lies between"
+                self._report("proxy", touch, bad, says, other, rule="A12")
 
     def _proxy_says(self, touch: Touch, bad: Array, words: Array) -> tuple[str, Site | None]:
         """Describe the first write that has not crossed to the async proxy, and return its line."""
@@ -559,11 +573,13 @@ class AccessShadow(Shadow):
         """Whether all bytes of grains are equal: `[n, m]` of `[n, size]`."""
         return np.asarray(np.all(equal.reshape(*grains.shape, -1), axis=2))
 
-    def _report(self, kind: str, touch: Touch, bad: Array, detail: str, other: Site | None = None) -> None:
+    def _report(
+        self, kind: str, touch: Touch, bad: Array, detail: str, other: Site | None = None, rule: str = ""
+    ) -> None:  # fmt: skip
         """Report lanes of `[n, m]`."""
         if bad.any():
             where = self._where(touch, bad)
-            self._reporter.report(kind, touch.site, where, touch.address, detail, other, self._namer(touch))
+            self._reporter.report(kind, touch.site, where, touch.address, detail, other, self._namer(touch), rule=rule)
 
 
 def _places(touch: Touch) -> Array:

@@ -366,7 +366,7 @@ class VectorClocks:
         self.tick()
 
     def fence_proxy(self, lanes: Array, spaces: Sequence[str]) -> None:
-        """Let lanes, bool `[block, warp, lane]`, execute a `fence.proxy.async` for spaces (`rules`)."""
+        """Let lanes, bool `[block, warp, lane]`, execute a `fence.proxy.async` for spaces (`asynchronous_rules`)."""
         moment = self.moment()
         for block, warp in np.argwhere(lanes.any(axis=-1)).tolist():
             some = np.flatnonzero(lanes[block, warp])

@@ -8,7 +8,7 @@ The rules:
 2. Joining two clocks takes the later time per thread.
 3. A clock is immutable; a thread that acquires another one gets a new clock. So releasing a clock needs no copy.
 4. It also has a time for each agent of asynchronous operations that its owner has observed (`access_words`), and, for
-   each space, the clock of what has crossed from the generic to the async proxy there (`rules`).
+   each space, the clock of what has crossed from the generic to the async proxy there (`asynchronous_rules`).
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ from ..._records import Shown
 from ...errors import OperandError, WarpmmaError, shown
 from ..base import Origin, Site
 from ..order import History, LateWrites, block_of, thread_of
-from .rules import RULES
+from .asynchronous_rules import RULES
 from .unpredicted import Comparisons
 
 Policy = Literal["error", "strict", "warn", "count", "off"]
@@ -154,6 +154,8 @@ class Reporter:
     ----------
     tracking : bool
         Whether hazards of `TRACKED` are looked for.
+    strict : bool
+        Whether all rules of `asynchronous_rules` are reported.
     follows : bool
         Whether poison is followed to what it decides (rule 5).
     counts : dict of str to int
@@ -185,7 +187,7 @@ class Reporter:
     def __init__(self, policy: Policy | Mapping[str, Policy] = "error", *, program: bool = False) -> None:
         self.tracking = not (isinstance(policy, str) and policy == "off")
         strict = isinstance(policy, str) and policy == "strict"
-        self.follows, self._strict = program and self.tracking and not strict, strict
+        self.follows, self.strict = program and self.tracking and not strict, strict
         asked: Any = policy if self.tracking and not strict else "error"
         whole = isinstance(asked, str) and asked == "error"
         chosen = asked if isinstance(asked, Mapping) else {} if whole else dict.fromkeys(_BY_POLICY, asked)
@@ -259,11 +261,11 @@ class Reporter:
         decided : Site, optional
             The line where what was read decided something.
         rule : str
-            The rule of `rules` that it breaks; only "strict" reports those of the literal manual.
+            The rule of `asynchronous_rules` that it breaks; only "strict" reports those of the literal manual.
         """
         if not bad.any() or (not self.tracking and kind in TRACKED):
             return
-        if rule and RULES[rule].level == "strict" and not self._strict:
+        if rule and RULES[rule].level == "strict" and not self.strict:
             return
         if self._sites and site is self._sites[0][0]:
             parts, self._sites = self._sites, []

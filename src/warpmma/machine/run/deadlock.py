@@ -105,7 +105,7 @@ def where_lanes_are(state: State, points: ConvergencePoints) -> str:
 
 
 def _mbarriers(state: State) -> Iterator[str]:
-    """Describe the mbarriers at which lanes have looked in vain."""
+    """Describe the mbarriers at which lanes have looked without success."""
     batch = state.batch
     offsets = list(batch.phases.waited_for(batch.lanes.alive)) if "phases" in vars(batch) else []
     for offset in offsets[:_MOST_MBARRIERS]:

@@ -1,6 +1,6 @@
 """Asynchronous operations: copies that proceed while their threads continue, their groups, and what completes them.
 
-The rules (PTX ISA 9.1, 9.7.9.25.3 and 9.7.9.25.4; rules "A" are those of `machine.report.rules`):
+The rules (PTX ISA 9.1, 9.7.9.25.3 and 9.7.9.25.4; rules "A" are those of `machine.report.asynchronous_rules`):
 
 1. An operation is issued by a thread. It reads its sources and writes its destinations at any time between its issue
    and its completion: until then both are pending (`allocation`). What it writes is computed when it is issued;
@@ -11,10 +11,11 @@ The rules (PTX ISA 9.1, 9.7.9.25.3 and 9.7.9.25.4; rules "A" are those of `machi
 3. An operation without a group signals an mbarrier when it completes: it counts its bytes there. An arrival
    (`cp.async.mbarrier.arrive`) completes after the earlier `cp.async` of its thread, and signals by arriving.
 4. Operations complete as late as they may: those of groups when their thread waits; those that signal, oldest first,
-   when a thread looks at the mbarrier for the second time in vain, so that a thread that looks once and goes on finds
-   them pending. Kernels in Python run in lockstep and cannot look twice: there they complete at the first look. If all
-   threads poll in vain, the oldest operation completes, whatever it is. With a seed other than 0, operations also
-   complete at random: one in four when it is issued, every second one when somebody looks or all poll in vain.
+   when a thread looks at the mbarrier for the second time without success, so that a thread that looks once and goes on
+   finds them pending. Kernels in Python run in lockstep and cannot look twice: there they complete at the first look.
+   If all threads poll without success, the oldest operation completes, whatever it is. With a seed other than 0,
+   operations also complete at random: one in four when it is issued, every second one when a thread looks or all poll
+   without success.
 5. What an operation has written is an access of what completes it (A1): of its thread, if that waits for its groups;
    otherwise of the mbarrier that it signals, or of the thread's groups if it completes before its thread waits. Who
    observes that is ordered behind the operation, and behind nothing else that its thread did (A6, A7).
@@ -287,7 +288,7 @@ class AsyncOperations:
         return False
 
     def hasten(self, rounds: int) -> bool:
-        """Complete the oldest operation: all threads have polled in vain, so many times in a row.
+        """Complete the oldest operation: all threads have polled without success, so many times in a row.
 
         After many such rounds all are completed. Return whether any was.
         """

@@ -1,6 +1,6 @@
 """The phases of the mbarriers of a batch: the order that they establish, who has looked at them, and their ledgers.
 
-The rules are in `mbarriers` and `report.rules`.
+The rules are in `mbarriers` and `report.asynchronous_rules`.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class MbarrierPhases:
     def __init__(self, clocks: VectorClocks, shape: tuple[int, int, int]) -> None:
         self._clocks = clocks
         self._at: dict[int, _Phases] = {}
-        # The mbarrier that each thread last looked at in vain, -1 for none, and the parity of its phase then.
+        # The mbarrier that each thread last looked at without success, -1 for none, and the parity of its phase then.
         self._looked: Array = np.full(shape, -1, np.int64)
         self._parity: Array = np.zeros(shape, np.uint8)
 
@@ -117,10 +117,10 @@ class MbarrierPhases:
             if clock is not None:
                 take(some, clock)
 
-    # Who looks
+    # Looks
 
     def looked(self, touch: Touch, parity: Array, vain: Array) -> None:
-        """Note that threads look at their mbarriers, whose phases have a parity, some in vain, bool `[n]`."""
+        """Note that threads look at their mbarriers, whose phases have a parity, some without success, bool `[n]`."""
         self._looked[touch.lanes] = np.where(vain, touch.offset, -1)
         self._parity[touch.lanes] = parity
 
@@ -129,7 +129,7 @@ class MbarrierPhases:
         return np.asarray((self._looked[touch.lanes] == touch.offset) & (self._parity[touch.lanes] == parity))
 
     def waited_for(self, lanes: Array) -> Iterator[int]:
-        """Yield the offsets of the mbarriers that threads looked at last, in vain."""
+        """Yield the offsets of the mbarriers that threads looked at last, without success."""
         found = np.unique(self._looked[lanes])
         yield from found[found >= 0].tolist()
 

@@ -6,7 +6,7 @@ The rules (PTX ISA 9.1, 9.7.13.4, `membar` and `fence`; 9.7.12.8, `nanosleep`; 9
     (the default), `.acquire` or `.release`. `membar.cta`, `.gl` and `.sys` are `fence.sc` of `.cta`, `.gpu`
     and `.sys`.
 2.  `fence.proxy.async` orders accesses of the generic proxy before those of the async proxy, for all memory or one
-    space (`warpmma.machine.report.rules`). Other proxies are not simulated: their fences have no effect.
+    space (`warpmma.machine.report.asynchronous_rules`). Other proxies are not simulated: their fences have no effect.
     `fence.mbarrier_init` is for other blocks of a cluster.
 3.  `nanosleep`, `pmevent`, `griddepcontrol` and `setmaxnreg` change no bit. A sleeping thread lets others run.
 4.  `trap` ends the launch with an error; so does `brkpt`, as there is no debugger.

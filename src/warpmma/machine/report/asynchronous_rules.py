@@ -53,8 +53,8 @@ RULES: Mapping[str, Rule] = MappingProxyType({
         "default", f"{_PTX}, 8.9.1.1",
     ),
     "A7": Rule(
-        "Who observes the completion, by a wait at the mbarrier or for the groups, is ordered behind the operation, in "
-        "both proxies. wait_group.read ends the reading alone.", "default", f"{_PTX}, 9.7.9.25.2",
+        "A thread that observes the completion, by a wait at the mbarrier or for the groups, is ordered behind the "
+        "operation, in both proxies. wait_group.read ends the reading alone.", "default", f"{_PTX}, 9.7.9.25.2",
     ),
     "A8": Rule(
         "Between issue and completion, the destination may not be accessed and the source may not be written.",
