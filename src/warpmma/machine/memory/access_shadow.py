@@ -421,7 +421,8 @@ class AccessShadow(Shadow):
         lane, place = np.argwhere(bad)[0]
         warp, _ = thread_of(words[lane, place])
         other = touch.clocks.site(words[lane, place])
-        return f"warp {warp} wrote it {_at(other)}, and no fence.proxy.async lies on the way to this access", other
+        says = "no fence.proxy.async lies on the way to this access (rule A5)"
+        return f"warp {warp} wrote it {_at(other)}, and {says}", other
 
     def _check_readers(self, touch: Touch, grains: GrainRuns, data: Array | None) -> None:
         if self._all_before(touch, self.grains.last_read):
@@ -503,7 +504,7 @@ class AccessShadow(Shadow):
         warp, lane = thread_of(word)
         if (how := completed_by(word)) is not Completes.THREAD:
             block = f" of {self._reporter.block_named(block_of(word))}" * (block_of(word) != block_of(own))
-            return f"an asynchronous operation{block}", f"no {_OBSERVES[how]} of its completion lies between"
+            return f"an asynchronous operation{block}", f"no {_OBSERVES[how]} lies between (rule A7)"
         if block_of(word) != block_of(own):
             who, between = f"warp {warp} of {self._reporter.block_named(int(block_of(word)))}", "blocks are unordered"
         elif warp != thread_of(own)[0]:
