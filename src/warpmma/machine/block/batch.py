@@ -121,7 +121,7 @@ class Batch:
 
     def hasten(self, rounds: int) -> bool:
         """Complete asynchronous operations after rounds of polls without success; False if there are none."""
-        return "async_operations" in vars(self) and self.async_operations.hasten(rounds)
+        return "async_operations" in vars(self) and self.async_operations.hasten(rounds, self.phases.number)
 
     def finish(self) -> None:
         """End all threads that have not exited."""

@@ -17,7 +17,8 @@ in `report.asynchronous_rules`):
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -28,7 +29,7 @@ from ...operations import Mbarrier
 from ..base import Site, get
 from ..block import Batch, Results, touches
 from ..memory import Allocation, Taken, Touch, Turns
-from ..order import Completes
+from ..order import Completes, VectorClock
 from ..sync import FAULTS, MOST, PENDING_BIT, PHASE_BIT, VALID_BIT, Event, MbarrierState, Signal, applied
 from .load_store import address, read
 
@@ -60,9 +61,9 @@ def mbarrier(batch: Batch, site: Site, row: Mbarrier, operands: Sequence[Any], l
         count = numbers[0][touch.lanes].astype(np.int64) if numbers else np.ones(len(touch.offset), np.int64)
         if row.action == "copy":
             if not row.counts:
-                memory.update(strong, _SIZE, partial(_changed, batch, touch, [Event(raises=1)] * len(count)))
-            send = partial(_sent, batch, memory, lambda touch: [Event(arrivals=1)] * len(touch.offset))
-            batch.async_operations.arrival(site, at, touch.lanes, Signal(touch, send))
+                memory.update(strong, _SIZE, partial(_changed, batch, touch, [Event(raises=1)] * len(count), {}))
+            arrivals = _Arrivals(batch, memory, lambda touch: [Event(arrivals=1)] * len(touch.offset))
+            batch.async_operations.arrival(site, at, touch.lanes, Signal(touch, arrivals.send, arrivals.fit))
         else:
             data, _ = memory.update(strong, _SIZE, partial(_arrivals, batch, row, touch, count))
             found[touch.lanes] = data.view(np.uint64)[:, 0]
@@ -121,30 +122,56 @@ def signal(batch: Batch, site: Site, at: Array, sizes: Array, lanes: Array) -> l
         return [Event(expects=-size) for size in sizes[touch.lanes].tolist()]
 
     places = _places(batch, site, "shared", at, lanes)
-    return [Signal(touch, partial(_sent, batch, memory, events)) for memory, touch in places]
-
-
-def _sent(batch: Batch, memory: Allocation, events: Callable[[Touch], list[Event]], touch: Touch) -> None:
-    """Signal mbarriers: operations that complete there count their bytes, or arrive."""
-    if batch.reporter.tracking:
-        batch.phases.bring(touch.completed(Completes.MBARRIER, touch.offset // _SIZE))
-    touch = touch.now().strong("relaxed", "cta")
-    memory.update(touch, _SIZE, partial(_changed, batch, touch, events(touch)))
+    made = ((_Arrivals(batch, memory, events), touch) for memory, touch in places)
+    return [Signal(touch, arrivals.send, arrivals.fit) for arrivals, touch in made]
 
 
 # Arrivals
 
 
+@dataclass(frozen=True, eq=False)
+class _Arrivals:
+    """What operations do to mbarriers in a piece of memory when they complete: they count bytes, or arrive."""
+
+    batch: Batch
+    memory: Allocation
+    events: Callable[[Touch], list[Event]]
+
+    def send(self, touch: Touch) -> None:
+        """Let the operations of some lanes complete."""
+        words = touch.completed(Completes.MBARRIER, touch.offset // _SIZE).who.words
+        touch, joins = touch.now().strong("relaxed", "cta"), dict[int, Callable[[int], None]]()
+        if self.batch.reporter.tracking:
+            joins = {turn: partial(self._bring, word) for turn, word in enumerate(words)}
+        self.memory.update(touch, _SIZE, partial(_changed, self.batch, touch, self.events(touch), joins))
+
+    def _bring(self, word: Any, offset: int) -> None:
+        self.batch.phases.bring(offset, word)
+
+    def fit(self, touch: Touch) -> bool:
+        """Whether no phase is complete before the last of some lanes."""
+        events, words = self.events(touch), _words(self.memory, touch).tolist()
+        left = {offset: MbarrierState.of(word) for offset, word in zip(touch.offset.tolist(), words, strict=True)}
+        for offset, event in zip(touch.offset.tolist(), events, strict=True):
+            state = left[offset]
+            left[offset] = state._replace(pending=state.pending - event.arrivals, bytes=state.bytes + event.expects)
+        return all(x.pending > 0 or (x.pending == 0 and x.bytes >= 0) for x in left.values())
+
+
 def _arrivals(batch: Batch, row: Mbarrier, touch: Touch, count: Array, turns: Turns) -> Taken:
     """Let lanes arrive, or count bytes, in their order."""
     arrives = row.action == "arrive"
-    if batch.reporter.tracking and arrives:
-        batch.phases.arrive(touch, releases=row.orders)
+    released = batch.phases.arriving(touch, releases=row.orders) if arrives and batch.reporter.tracking else {}
     if arrives and not row.expects:
         _fault(batch, touch.site, _lanes_of(touch, count == 0), touch.address, "zero")
-        if row.last and not row.drop and (taken := _at_once(batch, touch, count, turns)) is not None:
+        if row.last and not row.drop and (taken := _at_once(batch, touch, count, turns, released)) is not None:
             return taken
-    return _changed(batch, touch, [_event(row, number) for number in count.tolist()], turns)
+    joins = {turn: partial(_release, batch, clock) for turn, clock in released.items()}
+    return _changed(batch, touch, [_event(row, number) for number in count.tolist()], joins, turns)
+
+
+def _release(batch: Batch, clock: VectorClock | None, offset: int) -> None:
+    batch.phases.release(offset, clock)
 
 
 def _event(row: Mbarrier, number: int) -> Event:
@@ -155,12 +182,19 @@ def _event(row: Mbarrier, number: int) -> Event:
     return Event(arrivals, expects, drops=arrivals * row.drop, last=row.last)
 
 
-def _changed(batch: Batch, touch: Touch, events: Sequence[Event], turns: Turns) -> Taken:
-    """Apply one event of each lane, in the order of the lanes."""
+def _changed(
+    batch: Batch, touch: Touch, events: Sequence[Event], joins: Mapping[int, Callable[[int], None]], turns: Turns
+) -> Taken:
+    """Apply one event of each lane, in the order of the lanes.
+
+    `joins` adds to what the current phase of an mbarrier releases, before the event of a lane.
+    """
     words, place, offset = turns.held.view(np.uint64)[:, 0].tolist(), turns.place.tolist(), touch.offset.tolist()
     found, faults = [], dict[str, list[int]]()
     for turn, (where, event) in enumerate(zip(place, events, strict=True)):
         found.append(words[where])
+        if turn in joins:
+            joins[turn](offset[turn])
         if event in _NOTHING:
             continue
         outcome = applied(MbarrierState.of(words[where]), event)
@@ -194,7 +228,9 @@ def _enter(batch: Batch, offset: int, site: Site, event: Event) -> None:
         batch.phases.count(offset, "expects" if event.expects > 0 else "brings", site, abs(event.expects))
 
 
-def _at_once(batch: Batch, touch: Touch, count: Array, turns: Turns) -> Taken | None:
+def _at_once(
+    batch: Batch, touch: Touch, count: Array, turns: Turns, released: Mapping[int, VectorClock | None]
+) -> Taken | None:
     """Let lanes arrive together, if no phase is complete before its last arrival; None where one is."""
     words, place = turns.held.view(np.uint64)[:, 0], turns.place
     pending = _pending(words)
@@ -207,6 +243,8 @@ def _at_once(batch: Batch, touch: Touch, count: Array, turns: Turns) -> Taken | 
     before = np.empty_like(count)
     before[order] = summed - count[order] - (summed - count[order])[first][place[order]]
     found, left = _with_pending(words[place], pending[place] - before), _with_pending(words, pending - total)
+    for turn, clock in released.items():
+        batch.phases.release(int(touch.offset[turn]), clock)
     offsets = touch.offset[order[first]].tolist()
     for offset, number in zip(offsets, total.tolist(), strict=True):
         batch.phases.count(offset, "arrives", touch.site, number)
@@ -224,15 +262,13 @@ def _at_once(batch: Batch, touch: Touch, count: Array, turns: Turns) -> Taken | 
 
 
 def _come(batch: Batch, memory: Allocation, touch: Touch, wanted: Array) -> None:
-    """Complete operations that signal the mbarriers at which lanes look without success (rule 5)."""
+    """Complete operations that signal the mbarriers at which lanes look, if it is their time (rule 5)."""
     operations = batch.async_operations
     parity = _parity(memory, touch)
-    again = np.full(len(wanted), not batch.poison_travels) | batch.phases.again(touch, parity)
-    if operations.signals:
-        again |= operations.luck(0.5)
-        while (due := (parity == wanted) & again).any() and operations.signal_one(np.unique(touch.offset[due])):
+    if operations.signals and (not batch.poison_travels or operations.luck(0.5)):
+        while (late := parity == wanted).any() and operations.signal_one(np.unique(touch.offset[late])):
             parity = _parity(memory, touch)
-    batch.phases.looked(touch, parity, parity == wanted)
+    batch.phases.looked(touch, parity == wanted)
 
 
 def _words(memory: Allocation, touch: Touch) -> Array:

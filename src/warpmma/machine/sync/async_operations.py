@@ -10,12 +10,12 @@ The rules (PTX ISA 9.1, 9.7.9.25.3 and 9.7.9.25.4; rules "A" are those of `machi
    `wait_all` all of its operations.
 3. An operation without a group signals an mbarrier when it completes: it counts its bytes there. An arrival
    (`cp.async.mbarrier.arrive`) completes after the earlier `cp.async` of its thread, and signals by arriving.
-4. Operations complete as late as they may: those of groups when their thread waits; those that signal, oldest first,
-   when a thread looks at the mbarrier for the second time without success, so that a thread that looks once and goes on
-   finds them pending. Kernels in Python run in lockstep and cannot look twice: there they complete at the first look.
-   If all threads poll without success, the oldest operation completes, whatever it is. With a seed other than 0,
-   operations also complete at random: one in four when it is issued, every second one when a thread looks or all poll
-   without success.
+4. Operations complete as late as they may: those of groups when their thread waits; those that signal when all threads
+   poll without success, the oldest first, and with it those that the same phase of its mbarrier waits for. So a thread
+   that looks once and goes on finds a copy pending, and a stage that is used again too early is still in use. Kernels
+   in Python run in lockstep and cannot poll: there operations complete when a thread looks. With a seed other than 0,
+   operations also complete at random: one in four when it is issued, every second time that a thread looks, and every
+   second one when all poll without success.
 5. What an operation has written is an access of what completes it (A1): of its thread, if that waits for its groups;
    otherwise of the mbarrier that it signals, or of the thread's groups if it completes before its thread waits. Who
    observes that is ordered behind the operation, and behind nothing else that its thread did (A6, A7).
@@ -29,7 +29,7 @@ The rules (PTX ISA 9.1, 9.7.9.25.3 and 9.7.9.25.4; rules "A" are those of `machi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -56,6 +56,7 @@ class Signal(NamedTuple):
 
     touch: Touch  # the mbarrier of each lane
     send: Callable[[Touch], None]  # counts bytes, or arrives, for some of the lanes
+    fit: Callable[[Touch], bool]  # whether no phase is complete before the last of some of the lanes
 
     def numbers(self) -> Array:
         """Return the number of the mbarrier of each lane as an agent, `[block, warp, lane]`."""
@@ -287,23 +288,30 @@ class AsyncOperations:
                     return True
         return False
 
-    def hasten(self, rounds: int) -> bool:
+    def hasten(self, rounds: int, phase: Callable[[int], int]) -> bool:
         """Complete the oldest operation: all threads have polled without success, so many times in a row.
 
-        After many such rounds all are completed. Return whether any was.
+        Of those that signal the same mbarriers, complete as many as their phases wait for, given a function that counts
+        the phases of an mbarrier. After many rounds complete all operations. Return whether any was completed.
         """
         some = False
         for operation in self._pending.copy():
             if rounds <= _PATIENT and self._random is not None and not self.luck(0.5):
                 continue
-            some |= self._hasten(operation)
+            if operation.signal is None or rounds > _PATIENT:
+                some |= self._hasten(operation)
+            else:
+                offsets = np.unique(operation.signal.touch.of(operation.active).offset)
+                before = {offset: phase(offset) for offset in offsets.tolist()}
+                while len(offsets) and self.signal_one(offsets):
+                    some, offsets = True, np.array([x for x, number in before.items() if phase(x) == number], np.int64)
             if some and rounds <= _PATIENT:
                 break
         return some
 
     def _hasten(self, operation: AsyncOperation) -> bool:
         """Complete an operation before anybody waits for it; False if there is nothing to do."""
-        if operation.signal is not None:
+        if operation.signal is not None and operation.active.any():
             self._signalled(operation, operation.active)
             self._forget_completed()
             return True
@@ -324,10 +332,12 @@ class AsyncOperations:
     def _signalled(self, operation: AsyncOperation, done: Array) -> None:
         """Complete an operation for some lanes, and signal their mbarriers."""
         assert operation.signal is not None
-        for earlier in operation.after:
-            self._complete(earlier, earlier.active & done, Completes.MBARRIER)
-        self._complete(operation, done, Completes.MBARRIER)
-        operation.signal.send(operation.signal.touch.of(done))
+        touch = operation.signal.touch.of(done)
+        for part in (done,) if operation.signal.fit(touch) else _one_by_one(done):
+            for earlier in operation.after:
+                self._complete(earlier, earlier.active & part, Completes.MBARRIER)
+            self._complete(operation, part, Completes.MBARRIER)
+            operation.signal.send(touch.of(part))
 
     def _complete(self, operation: AsyncOperation, done: Array, how: Completes) -> None:
         if done.any():
@@ -356,6 +366,14 @@ class AsyncOperations:
 
     def _forget_completed(self) -> None:
         self._pending = [operation for operation in self._pending if operation.active.any()]
+
+
+def _one_by_one(lanes: Array) -> Iterator[Array]:
+    """Yield each of some lanes alone."""
+    for at in map(tuple, np.argwhere(lanes).tolist()):
+        one: Array = np.zeros(lanes.shape, bool)
+        one[at] = True
+        yield one
 
 
 _PATIENT = 16  # rounds in which one operation at a time completes

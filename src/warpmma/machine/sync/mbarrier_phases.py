@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -32,12 +33,15 @@ class _Phases:
         Of the operations that have completed in this phase.
     ledger : Counter
         What this phase has counted: arrivals or bytes, by what was done and the line.
+    number : int
+        Of the current phase.
     """
 
     now: VectorClock | None = None
     done: VectorClock | None = None
     words: list[Array] = field(default_factory=list)
     ledger: Counter[tuple[str, Site]] = field(default_factory=Counter)
+    number: int = 0
 
 
 class MbarrierPhases:
@@ -53,9 +57,8 @@ class MbarrierPhases:
     def __init__(self, clocks: VectorClocks, shape: tuple[int, int, int]) -> None:
         self._clocks = clocks
         self._at: dict[int, _Phases] = {}
-        # The mbarrier that each thread last looked at without success, -1 for none, and the parity of its phase then.
+        # The mbarrier that each thread last looked at without success, -1 for none.
         self._looked: Array = np.full(shape, -1, np.int64)
-        self._parity: Array = np.zeros(shape, np.uint8)
 
     def _phases(self, offset: int) -> _Phases:
         return self._at.setdefault(offset, _Phases())
@@ -74,30 +77,34 @@ class MbarrierPhases:
 
     # The order
 
-    def arrive(self, touch: Touch, *, releases: bool) -> None:
-        """Join the clocks of threads that arrive, by warp and mbarrier; of those that only their fences release."""
+    def arriving(self, touch: Touch, *, releases: bool) -> dict[int, VectorClock | None]:
+        """Return what threads release that arrive, or only what their fences do, by the place of the first among them.
+
+        Threads of a warp that arrive at one mbarrier count as one.
+        """
         who = touch.who
         key = np.stack([who.block, who.warp, touch.offset], axis=1)
         parts = np.flatnonzero(np.concatenate([[True], (key[1:] != key[:-1]).any(axis=1)]))
-        groups: dict[tuple[int, int, int], list[int]] = {}
-        for (block, warp, offset), some in zip(key[parts].tolist(), np.split(who.lane, parts[1:]), strict=True):
-            groups.setdefault((block, warp, offset), []).extend(some.tolist())
+        groups: dict[tuple[int, int, int], tuple[int, list[int]]] = {}
+        lanes_of = np.split(who.lane, parts[1:])
+        for at, (block, warp, offset), some in zip(parts.tolist(), key[parts].tolist(), lanes_of, strict=True):
+            groups.setdefault((block, warp, offset), (at, []))[1].extend(some.tolist())
+        if not releases:
+            fences = self._clocks.causality.released_by_fences
+            return {at: fences(block, warp, lanes) for (block, warp, _), (at, lanes) in groups.items()}
         moment = self._clocks.moment()
-        arriving: dict[int, list[VectorClock | None]] = {}
-        for (block, warp, offset), lanes in groups.items():
-            arriving.setdefault(offset, []).append(
-                self._clocks.clock_of(block, warp, lanes, moment)
-                if releases
-                else self._clocks.causality.released_by_fences(block, warp, lanes)
-            )
-        for offset, clocks in arriving.items():
-            phases = self._phases(offset)
-            phases.now = joined([phases.now, *clocks])
+        return {
+            at: self._clocks.clock_of(block, warp, lanes, moment) for (block, warp, _), (at, lanes) in groups.items()
+        }
 
-    def bring(self, touch: Touch) -> None:
-        """Note that operations complete in the current phases of mbarriers; `touch` is the accesses of these."""
-        for offset, word in zip(touch.offset.tolist(), touch.who.words, strict=True):
-            self._phases(offset).words.append(word)
+    def release(self, offset: int, clock: VectorClock | None) -> None:
+        """Join a clock to what the current phase releases."""
+        phases = self._phases(offset)
+        phases.now = joined([phases.now, clock])
+
+    def bring(self, offset: int, word: Any) -> None:
+        """Note that an operation, whose access word is given, completes in the current phase."""
+        self._phases(offset).words.append(word)
 
     def complete(self, offset: int) -> None:
         """Complete the current phase."""
@@ -106,6 +113,11 @@ class MbarrierPhases:
         phases.done, phases.now = joined([phases.done, phases.now, known]), None
         phases.words.clear()
         phases.ledger.clear()
+        phases.number += 1
+
+    def number(self, offset: int) -> int:
+        """Return the number of the current phase of an mbarrier."""
+        return self._phases(offset).number
 
     def observe(self, touch: Touch, complete: Array, *, acquires: bool) -> None:
         """Let threads that observe a complete phase of their mbarrier, bool `[n]`, acquire its clock, or find it."""
@@ -119,14 +131,9 @@ class MbarrierPhases:
 
     # Looks
 
-    def looked(self, touch: Touch, parity: Array, vain: Array) -> None:
+    def looked(self, touch: Touch, failed: Array) -> None:
         """Note that threads look at their mbarriers, whose phases have a parity, some without success, bool `[n]`."""
-        self._looked[touch.lanes] = np.where(vain, touch.offset, -1)
-        self._parity[touch.lanes] = parity
-
-    def again(self, touch: Touch, parity: Array) -> Array:
-        """Return which threads have looked at this phase of their mbarrier before, bool `[n]`."""
-        return np.asarray((self._looked[touch.lanes] == touch.offset) & (self._parity[touch.lanes] == parity))
+        self._looked[touch.lanes] = np.where(failed, touch.offset, -1)
 
     def waited_for(self, lanes: Array) -> Iterator[int]:
         """Yield the offsets of the mbarriers that threads looked at last, without success."""
