@@ -364,10 +364,18 @@ class Causality:
         self.held[where] = new
         self._acquired[where[0]] = True
 
+    def synchronize_whole(self, warps: Array) -> None:
+        """Synchronize all lanes of each of some warps, bool `[block, warp]`."""
+        held = self.held[warps]
+        apart = (held != held[:, :1]).any(axis=1)
+        for at, clocks in zip(np.argwhere(warps)[apart].tolist(), held[apart], strict=True):
+            self.held[tuple(at)] = joined(dict.fromkeys(clocks.tolist()))
+            self._acquired[at[0]] = True
+
     def synchronize_lanes(self, block: int, warp: int, together: Array) -> None:
         """Synchronize lanes of a warp, each with those that `together`, bool `[lane, lane]`, names."""
         before = self.held[block, warp].tolist()
-        if any(clock is not None for clock in before):
+        if len(set(before)) > 1:
             for lane in np.flatnonzero(together.any(axis=1)).tolist():
                 clock = joined(dict.fromkeys(before[other] for other in np.flatnonzero(together[lane]).tolist()))
                 self._acquire((block, warp, lane), clock)

@@ -65,6 +65,7 @@ from .thread_scopes import ThreadScope
 from .vector_clock import Moment, VectorClock
 
 _U = np.uint64
+_WIDE = 8  # columns
 
 
 class History:
@@ -99,6 +100,13 @@ def _keys(blocks: range, warps: int) -> Array:
 def _never_synchronized(shape: tuple[int, int]) -> Array:
     """Return the times of the last barriers before there was one, `[block, warp]`."""
     return frozen(np.zeros(shape, np.int64))
+
+
+def _alike(words: Array) -> Array | None:
+    """Return the first column of words, `[n, m]`, if all others equal it, as in large accesses; otherwise None."""
+    if words.shape[1] < _WIDE or not (words == words[:, :1]).all():
+        return None
+    return words[:, :1]
 
 
 class Standing(NamedTuple):
@@ -295,8 +303,7 @@ class VectorClocks:
         for same in alike.values():
             self._join_lanes(same, groups[same[0]], time)
         if self.causality.active:
-            for block, warp in np.argwhere(warps).tolist():
-                self.causality.synchronize_lanes(block, warp, np.ones((LANES, LANES), bool))
+            self.causality.synchronize_whole(warps)
             for (block, warp), together in groups.items():
                 self.causality.synchronize_lanes(block, warp, together)
         self._renew()
@@ -381,6 +388,9 @@ class VectorClocks:
 
         None if all have.
         """
+        if (first := _alike(words)) is not None:
+            found = self.uncrossed(first, who, space)
+            return found if found is None else np.repeat(found, words.shape[1], axis=1)
         bad = (words != 0) & ~asynchronous(words)
         if not bad.any():
             return None
@@ -430,6 +440,9 @@ class VectorClocks:
         ndarray of bool or None
             `[n, m]`; None if all are ordered.
         """
+        if (first := _alike(others)) is not None:
+            found = self.unordered(first, who, races=races)
+            return found if found is None else np.repeat(found, others.shape[1], axis=1)
         mine = who.words[:, None]
         bad = ((others ^ mine) >> THREAD_BIT != 0) & (others != 0)
         if not bad.any():
