@@ -48,7 +48,7 @@ def test_recording_says_what_it_is_of() -> None:
         ("expect(&s.full[stage], many * Line)", "expect(&s.full[stage], many * Line + 16)", {"deadlock"}),
         ("if (threadIdx.x % 32 == 0) arrive(&s.empty[stage]);", "", {"deadlock"}),
         ("wait(&s.empty[stage], (step / Stages + 1) % 2);", "", {"race", "pending", "barrier"}),
-        ("wait(&s.full[stage], step / Stages % 2);", "", {"pending", "unwritten", "race"}),
+        ("wait(&s.full[stage], step / Stages % 2);", "", {"deadlock", "pending", "unwritten", "race"}),
         ('asm volatile("fence.proxy.async.shared::cta;" ::: "memory");', "", {"proxy"}),
         ("init(&s.empty[stage], Warps);", "init(&s.empty[stage], Warps - 1);", {"race", "pending", "deadlock"}),
     ],
