@@ -231,7 +231,7 @@ INNER: dict[str, str] = {
         (f"warpmma.machine:{x}" for x in (
             "BankPattern", "BankPattern.lanes", "Batch", "Batch.filled", "Batch.finish", "Batch.fragment",
             "Batch.read_fragment", "Batch.function", "Batch.carried", "Batch.decide", "Batch.held",
-            "Batch.leave", "Batch.made",
+            "Batch.hasten", "Batch.leave", "Batch.made",
             "Batch.operand", "Batch.read", "Batch.shape", "Batch.shuffled",
             "GlobalMemory", "GlobalMemory.accessed", "GlobalMemory.add", "GlobalMemory.allocate", "GlobalMemory.call",
             "GlobalMemory.contents", "GlobalMemory.report_left", "ProgramWork.begin_again", "Work.begin_again",

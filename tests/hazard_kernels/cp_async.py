@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hazard_kernels.case import COMMIT, COPY, LDSM1, ONE, WAIT, Case, X
+from hazard_kernels.case import COMMIT, COPY, EVERY, LDSM1, ONE, WAIT, Case, X
 
 
 def read_before_wait(t: Any, x: Any) -> None:
@@ -68,6 +68,16 @@ def read_from_another_warp(t: Any, x: Any) -> None:
         t("ld.shared.b32", t.laneid * 16)  # here
 
 
+def unfenced(t: Any, x: Any) -> None:
+    t("st.shared.b32", t.laneid * 4, t.laneid)  # there
+    t("bar.warp.sync", EVERY)
+    with t.where(t.laneid == 0):
+        t("cp.async.bulk.global.shared::cta.bulk_group", x, 0, 128)  # here
+        t("cp.async.bulk.commit_group")
+        t("cp.async.bulk.wait_group", 0)
+
+
+PROXY = [Case(unfenced, "proxy", address=0, args=X, options=ONE, says="no fence.proxy.async lies on the way")]
 PENDING = [
     Case(
         read_before_wait,

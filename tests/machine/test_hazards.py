@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 from hazard_kernels.addresses import ADDRESSES
 from hazard_kernels.case import Case, run
-from hazard_kernels.cp_async import PENDING
+from hazard_kernels.cp_async import PENDING, PROXY
 from hazard_kernels.races import RACES
 from hazard_kernels.unwritten import UNWRITTEN
 from hazard_kernels.whole_warps import WHOLE
 
 from warpmma.machine.report.hazards import KINDS, HazardError, HazardWarning
 
-CASES = [*RACES, *UNWRITTEN, *ADDRESSES, *PENDING, *WHOLE]
+CASES = [*RACES, *UNWRITTEN, *ADDRESSES, *PENDING, *PROXY, *WHOLE]
 
 
 def name(case: Case) -> str:
@@ -39,7 +39,7 @@ def test_found(case: Case) -> None:
     if case.kind == "poison":
         assert hazard.other is not None
         assert f"at {hazard.other.place} ({hazard.other.mnemonic})" in text
-    elif case.kind == "pending" or (case.kind == "race" and "another lane of the warp" not in text):
+    elif case.kind in ("pending", "proxy") or (case.kind == "race" and "another lane of the warp" not in text):
         assert hazard.other is not None
         itself = "in this very access" in text
         assert linecache.getline(hazard.other.file, hazard.other.line).endswith("# here\n" if itself else "# there\n")

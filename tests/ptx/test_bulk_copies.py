@@ -121,8 +121,8 @@ def test_reductions_into_global_memory(what: str, dtype: Any, combine: Any) -> N
 
 def test_reduction_into_shared_memory() -> None:
     x, y = words(1)
-    body = f"""{FILL} st.shared.u32 [%r8], %r2; bar.sync 0; {ARRIVE} @%p1 cp.reduce.async.bulk.shared::cluster.\
-shared::cta.mbarrier::complete_tx::bytes.add.u32 [%r3], [%r4], %r1, [%r5]; {WAIT} {OUT}"""
+    body = f"""{FILL} st.shared.u32 [%r8], %r2; fence.proxy.async; bar.sync 0; {ARRIVE}
+    @%p1 {NEAR.replace("cp.", "cp.reduce.")}.add.u32 [%r3], [%r4], %r1, [%r5]; {WAIT} {OUT}"""
     launched(body, x, y, grid=1)
     assert (y == x + np.arange(64)).all()
 
@@ -144,7 +144,6 @@ def test_stores_that_a_barrier_counts() -> None:
     ("body", "match"),
     [
         (f"{ARRIVE} @%p1 {CTA} [%r3], [%d1], %r1, [%r5]; bar.sync 0; {OUT}", "pending"),
-        (f"{FILL} @%p1 {FAR} [%d2], [%r3], %r1; @%p1 cp.async.bulk.commit_group;", "without waiting for its cp.async"),
         (f"{ARRIVE} add.u32 %r10, %r1, 4; @%p1 {CTA} [%r3], [%d1], %r10, [%r5];", "multiple of 16"),
         (f"{ARRIVE} @%p1 {CTA} [%r3+4], [%d1], %r1, [%r5];", "multiple of 16"),
         (f"mov.b16 %h1, 2; {ARRIVE} @%p1 {CTA}.multicast::cluster [%r3], [%d1], %r1, [%r5], %h1;", "of rank 0 alone"),

@@ -24,6 +24,7 @@ NATIVE: Any = getattr(_native, "memory", None)
 """The native engine's memory; None where NumPy does it all, an installation without a compiler."""
 
 _BANK = 4  # bytes of a lane that shared memory takes at once
+_ALIGNED = 16  # bytes up to which an access is aligned to its size
 _WORDS = (1, 2, 4, 8, 16, 32)  # bytes of an access that NumPy makes through words; from 16 on, several
 
 
@@ -120,13 +121,13 @@ def alike(rows: Array) -> Array:
 def get(memory: Array, offset: Array, size: int, phase: int = 0) -> Array:
     """Return bytes `[n, size]` of memory, uint8, at offsets `[n]`.
 
-    Offsets plus `phase` are multiples of the size if that is a power of two.
+    Offsets plus `phase` are multiples of the size if that is a power of two up to 16.
     """
     if NATIVE is not None:
         out = np.empty((len(offset), size), np.uint8)
         NATIVE.gather(memory, offset, size, out.reshape(-1))
         return out
-    if size not in _WORDS or phase % size:
+    if not _by_words(offset, size, phase):
         return memory[offset[:, None] + np.arange(size)]
     words = _as_words(memory, size)
     return np.take(words, offset // size, axis=0).view(np.uint8)
@@ -138,7 +139,7 @@ def put(memory: Array, offset: Array, data: Array, phase: int = 0) -> None:
     if NATIVE is not None:
         NATIVE.scatter(memory, offset, size, np.ascontiguousarray(data).reshape(-1))
         return
-    if size not in _WORDS or phase % size:
+    if not _by_words(offset, size, phase):
         memory[offset[:, None] + np.arange(size)] = data
         return
     words = _as_words(memory, size)
@@ -169,6 +170,11 @@ def store_order(lanes: Array, size: int) -> Array:
 def _part(size: int) -> int:
     """Return how many lanes of a warp store so many bytes each at once."""
     return LANES // max(1, size // _BANK)
+
+
+def _by_words(offset: Array, size: int, phase: int) -> bool:
+    """Whether NumPy can make an access through words. Copies in bulk of 32 bytes are multiples of 16 only."""
+    return size in _WORDS and phase % size == 0 and (size <= _ALIGNED or not (offset % size).any())
 
 
 def _as_words(memory: Array, size: int) -> Array:

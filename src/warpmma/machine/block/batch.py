@@ -83,7 +83,7 @@ class Batch:
     @cached_property
     def async_operations(self) -> AsyncOperations:
         """Asynchronous operations of its threads."""
-        return AsyncOperations(self.reporter)
+        return AsyncOperations(self.reporter, self.clocks, self.seed)
 
     @cached_property
     def barriers(self) -> Barriers:
@@ -98,7 +98,7 @@ class Batch:
     @cached_property
     def phases(self) -> MbarrierPhases:
         """The phases of its mbarriers."""
-        return MbarrierPhases(self.clocks, self.async_operations, self.reporter.tracking)
+        return MbarrierPhases(self.clocks, self.lanes.shape)
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -119,14 +119,18 @@ class Batch:
         if "barriers" in made:
             self.costs.barrier(self.barriers.exited())
 
+    def hasten(self, rounds: int) -> bool:
+        """Complete asynchronous operations after rounds of polls without success; False if there are none."""
+        return "async_operations" in vars(self) and self.async_operations.hasten(rounds, self.phases.number)
+
     def finish(self) -> None:
         """End all threads that have not exited."""
         if self.lanes.any_waiting:
             self.barriers.stand(self.lanes.waiting, None)
         if self.lanes.alive.any():
             self.leave(self.lanes.alive)
-        if "phases" in vars(self):
-            self.phases.clear()  # pending counts refer to the batch
+        if "async_operations" in vars(self):
+            self.async_operations.finish()
 
     def shuffled(self, number: int) -> Array | None:
         """Return an order for a number of turns, drawn from the seed and the time; None for the given order."""

@@ -2,10 +2,9 @@
 
 The rules are those of `async_operations` and `mbarriers`; and:
 
-1. A copy reads its source at once. It writes when a thread waits for the phase of the mbarrier that counts it, or for
-   its group: until then the destination is pending for every access, and the source for every write.
-2. A reduction changes its elements at once, as strong accesses of its thread; threads that see the phase complete, or
-   that are ordered after its thread, read the new values.
+1. A copy reads its source at once, through the async proxy, and writes when it completes. Stores that an mbarrier
+   counts are of the generic proxy (A1).
+2. A reduction combines when it completes, by strong accesses.
 """
 
 from __future__ import annotations
@@ -17,13 +16,15 @@ from typing import Any, cast
 import numpy as np
 
 from ..._arrays import Array
-from ...operations import AsyncStore, Atomic, BulkCopy, row
+from ...operations import AsyncStore, Atomic, BulkCopy
+from ...operations import row as _row
 from ..base import Poison, Site, joined
 from ..block import Batch, Results, touches
+from ..memory import Allocation, Touch
 from ..order import CLUSTER_BLOCKS
-from ..sync import Groups, Pending, Touched
+from ..sync import Touched
 from .load_store import address, read
-from .mbarriers import transacted
+from .mbarriers import signal
 from .updating import taking_turns
 
 _UNIT = 16  # bytes; the size of every copy is a multiple of it
@@ -66,7 +67,7 @@ def _copied(
     held: Poison | None = None
     sources: list[Touched] = []
     for _, allocation, touch in touches(batch, site, row.origin, origin, size, lanes, _UNIT) if size else ():
-        found[touch.lanes[lanes]], poison = allocation.load(touch, 1)
+        found[touch.lanes[lanes]], poison = allocation.load(touch.in_async_proxy(), 1)
         if poison is not None and poison.origin is not None:
             held = poison.on(touch.lanes[lanes], found.shape, held)
         sources.append((allocation, touch))
@@ -74,36 +75,37 @@ def _copied(
         batch.costs.moved(site, space, found.size)
     if held is not None and row.operation:
         batch.decide(site, held.on(lanes, (*lanes.shape, size)), lanes)
-    if row.operation:
-        _combine(batch, site, row, to, found, lanes)
-        copies = Pending(lanes, [])
-    else:
-        groups: Groups | None = "cp.async.bulk" if row.grouped else None
-        copies = _begin(batch, site, row.to, to, found, lanes, sources, groups, poison=held)
-    if barriers is not None:
-        transacted(batch, site, barriers, np.full(lanes.shape, size), lanes, copies)
+    _begin(batch, site, row, to, found, lanes, sources, barriers, held)
 
 
 def _begin(
-    batch: Batch, site: Site, space: str, to: Array, data: Array, lanes: Array,
-    sources: list[Touched], groups: Groups | None, alignment: int = _UNIT, poison: Poison | None = None,
-) -> Pending:  # fmt: skip
-    """Reserve the bytes that lanes will write; `data` holds their values (rule 1)."""
+    batch: Batch, site: Site, row: BulkCopy | AsyncStore, to: Array, data: Array, lanes: Array, sources: list[Touched],
+    barriers: Array | None, poison: Poison | None,
+) -> None:  # fmt: skip
+    """Issue an operation that brings `data` to addresses."""
+    bulk = isinstance(row, BulkCopy)
+    space, alignment = (row.to, _UNIT) if isinstance(row, BulkCopy) else ("shared", row.size)
+    combine = partial(_combined, batch, row, space) if row.operation else None
     pieces = touches(batch, site, space, to, data.shape[1], lanes, alignment) if data.size else ()
-    targets = ((allocation, touch) for _, allocation, touch in pieces)
-    return batch.async_operations.issue(site, to, targets, data, lanes, sources, groups, poison)
+    targets = ((allocation, touch.in_async_proxy() if bulk else touch) for _, allocation, touch in pieces)
+    if barriers is None:
+        batch.async_operations.issue(site, to, targets, data, lanes, sources, "cp.async.bulk", poison, combine=combine)
+        return
+    for found in signal(batch, site, barriers, np.full(lanes.shape, data.shape[1]), lanes):
+        batch.async_operations.issue(
+            site, to, targets, data, lanes, sources, None, poison, signal=found, combine=combine
+        )
 
 
-def _combine(batch: Batch, site: Site, reduction: BulkCopy | AsyncStore, to: Array, data: Array, lanes: Array) -> None:
-    """Combine the data of lanes with the current elements (rule 2)."""
-    atomic = cast(Atomic, row(reduction.red))
+def _combined(
+    batch: Batch, row: BulkCopy | AsyncStore, space: str, memory: Allocation, touch: Touch, data: Array
+) -> None:  # fmt: skip
+    """Combine data with the current elements (rule 2)."""
+    atomic = cast(Atomic, _row(row.red))
     element = atomic.bits // 8
-    space = reduction.to if isinstance(reduction, BulkCopy) else "shared"
-    alignment = _UNIT if isinstance(reduction, BulkCopy) else element
-    for memory, allocation, touch in touches(batch, site, space, to, data.shape[1], lanes, alignment):
-        words = np.ascontiguousarray(data[touch.lanes[lanes]]).view(f"u{element}")
-        turns = partial(taking_turns, batch, atomic, memory.name, [words])
-        allocation.update(touch.strong("relaxed", "gpu"), element, turns)
+    words = np.ascontiguousarray(data).view(f"u{element}")
+    turns = partial(taking_turns, batch, atomic, space, [words])
+    memory.update(touch.strong("relaxed", "gpu"), element, turns)
 
 
 def store_counted(batch: Batch, site: Site, row: AsyncStore, operands: Sequence[Any], lanes: Array) -> Results:
@@ -112,10 +114,5 @@ def store_counted(batch: Batch, site: Site, row: AsyncStore, operands: Sequence[
     at, counter = (address(batch, site, x, lanes) for x in (to, barrier))
     data = joined(read(batch, site, values, lanes))[lanes]
     batch.costs.shared(site, at, row.size, lanes)
-    if row.operation:
-        _combine(batch, site, row, at, data, lanes)
-        copies = Pending(lanes, [])
-    else:
-        copies = _begin(batch, site, "shared", at, data, lanes, [], None, row.size)
-    transacted(batch, site, counter, np.full(lanes.shape, row.size), lanes, copies)
+    _begin(batch, site, row, at, data, lanes, [], counter, None)
     return ()

@@ -1,90 +1,112 @@
 """Barriers in shared memory, by phases: `mbarrier`.
 
-The rules (PTX ISA 9.1, 9.7.13.15; rows in `operations.mbarrier_forms`):
+The rules (PTX ISA 9.1, 9.7.13.15; rows in `operations.mbarrier_forms`, states and events in `mbarrier_state`, the order
+in `report.asynchronous_rules`):
 
-1. PTX leaves the layout of the 64 bits open. Here, from the lowest bit: the pending arrivals, the arrivals expected in
-   a phase, the pending bytes, the phase, and whether it is an mbarrier at all. Lanes that meet at one take turns in the
-   order of their numbers.
+1. PTX leaves the layout of the 64 bits open; here it is that of an H200 (`MbarrierState`). Lanes that meet at one take
+   turns in the order of their numbers.
 2. What threads do before they arrive happens before what threads do after they see the phase complete. Lanes of a warp
    that arrive at once all act before any of them.
-3. Copies that arrive complete with the phase: until then, accesses to what they write or read are pending; afterwards
-   it is as if their threads had written it just before the phase completed.
+3. `cp.async.mbarrier.arrive` arrives when the earlier `cp.async` of its thread are complete; without `.noinc` the phase
+   expects one arrival more at once. It releases what these have copied, and nothing else.
 4. `init` is a store like any other: other threads must be ordered with it. `inval` is strong, as arrivals are, and so
-   ordered with them: libraries let one lane of a warp invalidate an mbarrier at which the others have arrived. A word
-   that holds no mbarrier, more arrivals than expected, a last arrival with `.noComplete`, and more than 2^20 - 1 bytes
-   are hazards of the kind "barrier".
-5. Bulk copies and counted stores are pending until a thread tests whether the phase is complete.
+   ordered with them: libraries let one lane of a warp invalidate an mbarrier at which the others have arrived. Faults
+   (`FAULTS`) are hazards of the kind "barrier".
+5. Operations that signal an mbarrier complete when threads look at it (rule 4 of `async_operations`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cache, partial
-from typing import Any, cast
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from ..._arrays import Array
-from ...operations import Mbarrier, row
-from ..base import Site
+from ...operations import Mbarrier
+from ..base import Site, get
 from ..block import Batch, Results, touches
 from ..memory import Allocation, Taken, Touch, Turns
-from ..sync import MOST, PHASE_BIT, VALID_BIT, MbarrierState, Pending
+from ..order import Completes, VectorClock
+from ..sync import FAULTS, MOST, PENDING_BIT, PHASE_BIT, VALID_BIT, Event, MbarrierState, Signal, applied
 from .load_store import address, read
 
 _SIZE = 8
+_RULES = {"zero": "A11", "again": "A11"}
+_PHASE, _PENDING, _MOST, _ONE = (np.uint64(x) for x in (PHASE_BIT, PENDING_BIT, MOST, 1))
 
 
 def mbarrier(batch: Batch, site: Site, row: Mbarrier, operands: Sequence[Any], lanes: Array) -> Results:
     """Execute one."""
     if row.action == "pending_count":
         (state,) = read(batch, site, operands, lanes)
-        return (batch.made((state & np.uint64(MOST)).astype(np.uint32), lanes, site),)
+        return (batch.made(_pending(state).astype(np.uint32), lanes, site),)
     at = address(batch, site, operands[0], lanes)
     numbers = [read(batch, site, [x], lanes)[0] for x in operands[1:] if x is not None]
     if row.action in ("init", "inval"):
         return _begin(batch, site, row, at, numbers, lanes)
     found: Array = np.zeros(lanes.shape, np.uint64)
-    for space, memory, touch in touches(batch, site, row.space, at, _SIZE, lanes, _SIZE):
-        if space is not batch.shared:
-            batch.reporter.report("barrier", site, touch.lanes, at, "an mbarrier has to be in shared memory")
-            continue
+    for memory, touch in _places(batch, site, row.space, at, lanes):
         strong = touch.strong("relaxed", row.scope)
         if row.action == "wait":
-            batch.phases.count(touch)
+            phase = numbers[0][touch.lanes].astype(np.uint64)
+            wanted = phase & _ONE if row.parity else phase >> _PHASE
+            _come(batch, memory, touch, wanted)
             data, poison = memory.load(strong, _SIZE)
             batch.decide(site, poison and poison.on(touch.lanes, (*lanes.shape, _SIZE)), lanes)
-            found[touch.lanes] = _waited(batch, row, touch, data.view(np.uint64)[:, 0], numbers[0])
+            found[touch.lanes] = _waited(batch, row, touch, data.view(np.uint64)[:, 0], wanted)
+            continue
+        count = numbers[0][touch.lanes].astype(np.int64) if numbers else np.ones(len(touch.offset), np.int64)
+        if row.action == "copy":
+            if not row.counts:
+                memory.update(strong, _SIZE, partial(_changed, batch, touch, [Event(raises=1)] * len(count), {}))
+            arrivals = _Arrivals(batch, memory, lambda touch: [Event(arrivals=1)] * len(touch.offset))
+            batch.async_operations.arrival(site, at, touch.lanes, Signal(touch, arrivals.send, arrivals.fit))
         else:
-            data, _ = memory.update(strong, _SIZE, partial(_arrivals, batch, row, touch, numbers))
+            data, _ = memory.update(strong, _SIZE, partial(_arrivals, batch, row, touch, count))
             found[touch.lanes] = data.view(np.uint64)[:, 0]
     if row.action == "wait":
         return (batch.made(found != 0, lanes, site),)
     return (batch.made(found, lanes, site),) if row.results else ()
 
 
+def _places(batch: Batch, site: Site, space: str, at: Array, lanes: Array) -> list[tuple[Allocation, Touch]]:
+    """Return the mbarriers at addresses, which have to be in shared memory."""
+    found = []
+    for memory, allocation, touch in touches(batch, site, space, at, _SIZE, lanes, _SIZE):
+        if memory is batch.shared:
+            found.append((allocation, touch))
+        else:
+            batch.reporter.report("barrier", site, touch.lanes, at, "an mbarrier has to be in shared memory")
+    return found
+
+
 def _begin(batch: Batch, site: Site, row: Mbarrier, at: Array, numbers: Sequence[Array], lanes: Array) -> Results:
     """Make or end one (rule 4)."""
-    count = numbers[0].astype(np.int64) if numbers else np.zeros(lanes.shape, np.int64)
-    if row.action == "init":
-        bad = lanes & ((count < 1) | (count > MOST))
-        batch.reporter.report("barrier", site, bad, at, f"it expects 0 arrivals, or more than {MOST}")
-        count = np.clip(count, 1, MOST)
     words = np.zeros(lanes.shape, np.uint64)
     if row.action == "init":
-        some, where = np.unique(count, return_inverse=True)
-        made = [MbarrierState(n, n, 0, 0, 1).word for n in some.tolist()]
+        count = numbers[0].astype(np.int64)
+        _fault(batch, site, lanes & ((count < 1) | (count > MOST)), at, "init")
+        some, where = np.unique(count & MOST, return_inverse=True)
+        made = [MbarrierState(n, n, 0, int(n == 0), 1).word for n in some.tolist()]
         words = np.array(made, np.uint64)[where].reshape(lanes.shape)
-    for _, memory, touch in touches(batch, site, row.space, at, _SIZE, lanes, _SIZE):
-        touch = touch if row.action == "init" else touch.strong("relaxed", "cta")
-        memory.store(touch, words[touch.lanes].reshape(-1, 1).view(np.uint8))
+    for memory, touch in _places(batch, site, row.space, at, lanes):
+        before, change = _words(memory, touch), batch.phases.forget
+        if row.action == "init":
+            known, change = [batch.phases.known(offset) for offset in touch.offset.tolist()], batch.phases.begin
+            _fault(batch, site, _lanes_of(touch, _valid(before) & np.array(known, bool)), at, "again")
+            memory.store(touch, words[touch.lanes].reshape(-1, 1).view(np.uint8))
+        else:
+            memory.store(touch.strong("relaxed", "cta"), (before & ~_ONE).reshape(-1, 1).view(np.uint8))
         for offset in touch.offset.tolist():
-            batch.phases.forget(offset)
+            change(offset)
     return ()
 
 
-def transacted(batch: Batch, site: Site, at: Array, sizes: Array, lanes: Array, pending: Pending) -> None:
-    """Let mbarriers at addresses count bytes of copies, which are done with the phase (rule 5).
+def signal(batch: Batch, site: Site, at: Array, sizes: Array, lanes: Array) -> list[Signal]:
+    """Return the signals of operations that count bytes at mbarriers, by the piece of memory.
 
     Parameters
     ----------
@@ -95,121 +117,198 @@ def transacted(batch: Batch, site: Site, at: Array, sizes: Array, lanes: Array, 
     sizes : ndarray of int
         Bytes of each lane.
     """
-    numbers = [sizes.astype(np.uint32)]
-    for _, memory, touch in touches(batch, site, "shared", at, _SIZE, lanes, _SIZE):
-        for offset in np.unique(touch.offset).tolist():
-            some: Array = np.zeros(lanes.shape, bool)
-            some[touch.lanes] = touch.offset == offset
-            count = partial(_count, batch, memory, touch.of(some), numbers)
-            batch.phases.wait_for(offset, Pending(some, pending.operations), count)
 
+    def events(touch: Touch) -> list[Event]:
+        return [Event(expects=-size) for size in sizes[touch.lanes].tolist()]
 
-def _count(batch: Batch, memory: Allocation, touch: Touch, numbers: Sequence[Array]) -> None:
-    """Count bytes."""
-    touch = touch.now().strong("relaxed", "cta")
-    memory.update(touch, _SIZE, partial(_arrivals, batch, _transaction(), touch, numbers))
-
-
-@cache
-def _transaction() -> Mbarrier:
-    return cast(Mbarrier, row("mbarrier.complete_tx.shared.b64"))
+    places = _places(batch, site, "shared", at, lanes)
+    made = ((_Arrivals(batch, memory, events), touch) for memory, touch in places)
+    return [Signal(touch, arrivals.send, arrivals.fit) for arrivals, touch in made]
 
 
 # Arrivals
 
 
-def _arrivals(batch: Batch, row: Mbarrier, touch: Touch, numbers: Sequence[Array], turns: Turns) -> Taken:
-    """Let lanes arrive, or announce bytes, in their order."""
-    if row.action == "copy":
-        batch.phases.bind(touch)
-    if batch.reporter.tracking and row.orders and row.action in ("arrive", "copy"):
-        batch.phases.arrive(touch)
-    count = numbers[0][touch.lanes].astype(np.int64) if numbers else np.ones(len(touch.offset), np.int64)
-    if row.action == "arrive" and row.last and not (row.expects or row.drop):
-        taken = _at_once(batch, touch, count, turns)
-        if taken is not None:
+@dataclass(frozen=True, eq=False)
+class _Arrivals:
+    """What operations do to mbarriers in a piece of memory when they complete: they count bytes, or arrive."""
+
+    batch: Batch
+    memory: Allocation
+    events: Callable[[Touch], list[Event]]
+
+    def send(self, touch: Touch) -> None:
+        """Let the operations of some lanes complete."""
+        words = touch.completed(Completes.MBARRIER, touch.offset // _SIZE).who.words
+        touch, joins = touch.now().strong("relaxed", "cta"), dict[int, Callable[[int], None]]()
+        if self.batch.reporter.tracking:
+            joins = {turn: partial(self._bring, word) for turn, word in enumerate(words)}
+        self.memory.update(touch, _SIZE, partial(_changed, self.batch, touch, self.events(touch), joins))
+
+    def _bring(self, word: Any, offset: int) -> None:
+        self.batch.phases.bring(offset, word)
+
+    def fit(self, touch: Touch) -> bool:
+        """Whether no phase is complete before the last of some lanes."""
+        events, words = self.events(touch), _words(self.memory, touch).tolist()
+        left = {offset: MbarrierState.of(word) for offset, word in zip(touch.offset.tolist(), words, strict=True)}
+        for offset, event in zip(touch.offset.tolist(), events, strict=True):
+            state = left[offset]
+            left[offset] = state._replace(pending=state.pending - event.arrivals, bytes=state.bytes + event.expects)
+        return all(x.pending > 0 or (x.pending == 0 and x.bytes >= 0) for x in left.values())
+
+
+def _arrivals(batch: Batch, row: Mbarrier, touch: Touch, count: Array, turns: Turns) -> Taken:
+    """Let lanes arrive, or count bytes, in their order."""
+    arrives = row.action == "arrive"
+    released = batch.phases.arriving(touch, releases=row.orders) if arrives and batch.reporter.tracking else {}
+    if arrives and not row.expects:
+        _fault(batch, touch.site, _lanes_of(touch, count == 0), touch.address, "zero")
+        if row.last and not row.drop and (taken := _at_once(batch, touch, count, turns, released)) is not None:
             return taken
-    words, given = turns.held.view(np.uint64)[:, 0].tolist(), count.tolist()
-    found, wrong = [], np.zeros(len(given), bool)
-    place, offset = turns.place.tolist(), touch.offset.tolist()
-    for turn, (where, number) in enumerate(zip(place, given, strict=True)):
-        word = words[where]
-        found.append(word)
-        state = MbarrierState.of(word)
-        after = _after(row, state, number)
-        if after is None:
-            wrong[turn] = True
+    joins = {turn: partial(_release, batch, clock) for turn, clock in released.items()}
+    return _changed(batch, touch, [_event(row, number) for number in count.tolist()], joins, turns)
+
+
+def _release(batch: Batch, clock: VectorClock | None, offset: int) -> None:
+    batch.phases.release(offset, clock)
+
+
+def _event(row: Mbarrier, number: int) -> Event:
+    """Return what an instruction does to the state of an mbarrier."""
+    if row.action != "arrive":
+        return Event(expects=number if row.action == "expect_tx" else -number)
+    arrivals, expects = (1, number) if row.expects else (number, 0)
+    return Event(arrivals, expects, drops=arrivals * row.drop, last=row.last)
+
+
+def _changed(
+    batch: Batch, touch: Touch, events: Sequence[Event], joins: Mapping[int, Callable[[int], None]], turns: Turns
+) -> Taken:
+    """Apply one event of each lane, in the order of the lanes.
+
+    `joins` adds to what the current phase of an mbarrier releases, before the event of a lane.
+    """
+    words, place, offset = turns.held.view(np.uint64)[:, 0].tolist(), turns.place.tolist(), touch.offset.tolist()
+    found, faults = [], dict[str, list[int]]()
+    for turn, (where, event) in enumerate(zip(place, events, strict=True)):
+        found.append(words[where])
+        if turn in joins:
+            joins[turn](offset[turn])
+        if event in _NOTHING:
             continue
-        if after.pending == 0 and after.bytes == 0:
-            after = after._replace(phase=1 - after.phase, pending=after.expected)
+        outcome = applied(MbarrierState.of(words[where]), event)
+        if outcome.fault:
+            faults.setdefault(outcome.fault, []).append(turn)
+        words[where] = outcome.state.word if outcome.state.valid else words[where]
+        _enter(batch, offset[turn], touch.site, event)
+        if outcome.completed:
             batch.phases.complete(offset[turn])
-        words[where] = after.word
-    if wrong.any():
-        lanes: Array = np.zeros(touch.lanes.shape, bool)
-        lanes[touch.lanes] = wrong
-        batch.reporter.report("barrier", touch.site, lanes, touch.address, _WRONG)
+    wrong = np.zeros(len(found), bool)
+    for fault, which in faults.items():
+        wrong[which] = True
+        state = MbarrierState.of(words[place[which[0]]])
+        counted = f" ({state}; {batch.phases.ledger(offset[which[0]])})" if state.valid else ""
+        bad: Array = np.zeros(len(found), bool)
+        bad[which] = True
+        _fault(batch, touch.site, _lanes_of(touch, bad), touch.address, fault, counted)
     left = np.array(words, np.uint64).reshape(-1, 1).view(np.uint8)
     seen = np.array(found, np.uint64).reshape(-1, 1).view(np.uint8)
-    return Taken(seen, left, ~wrong, np.zeros(len(given), bool), None)
+    return Taken(seen, left, ~wrong, np.zeros(len(found), bool), None)
 
 
-def _at_once(batch: Batch, touch: Touch, count: Array, turns: Turns) -> Taken | None:
+_NOTHING = (Event(), Event(last=False))
+
+
+def _enter(batch: Batch, offset: int, site: Site, event: Event) -> None:
+    """Enter an event into the ledger of an mbarrier."""
+    if event.arrivals:
+        batch.phases.count(offset, "arrives", site, event.arrivals)
+    if event.expects:
+        batch.phases.count(offset, "expects" if event.expects > 0 else "brings", site, abs(event.expects))
+
+
+def _at_once(
+    batch: Batch, touch: Touch, count: Array, turns: Turns, released: Mapping[int, VectorClock | None]
+) -> Taken | None:
     """Let lanes arrive together, if no phase is complete before its last arrival; None where one is."""
     words, place = turns.held.view(np.uint64)[:, 0], turns.place
-    pending = (words & np.uint64(MOST)).astype(np.int64)
+    pending = _pending(words)
     total = np.bincount(place, count, len(words)).astype(np.int64)
-    if (count < 1).any() or (pending < total).any() or (words >> np.uint64(VALID_BIT) == 0).any():
+    if (count < 1).any() or (pending < total).any() or not _valid(words).all():
         return None
     order = np.argsort(place, kind="stable")
     summed = np.cumsum(count[order])
     first = np.searchsorted(place[order], np.arange(len(words)))  # of each barrier; everybody has some
     before = np.empty_like(count)
     before[order] = summed - count[order] - (summed - count[order])[first][place[order]]
-    found, left = words[place] - before.astype(np.uint64), words - total.astype(np.uint64)
+    found, left = _with_pending(words[place], pending[place] - before), _with_pending(words, pending - total)
+    for turn, clock in released.items():
+        batch.phases.release(int(touch.offset[turn]), clock)
+    offsets = touch.offset[order[first]].tolist()
+    for offset, number in zip(offsets, total.tolist(), strict=True):
+        batch.phases.count(offset, "arrives", touch.site, number)
     for where in np.flatnonzero(pending == total).tolist():
         state = MbarrierState.of(int(left[where]))
         if state.bytes == 0:
             left[where] = state._replace(phase=1 - state.phase, pending=state.expected).word
-            batch.phases.complete(int(touch.offset[order[first[where]]]))
+            batch.phases.complete(offsets[where])
     number = len(count)
     seen, kept = (x.reshape(-1, 1).view(np.uint8) for x in (found, left))
     return Taken(seen, kept, np.ones(number, bool), np.zeros(number, bool), None)
 
 
-def _after(row: Mbarrier, state: MbarrierState, number: int) -> MbarrierState | None:
-    """Return the state after an arrival; None for a hazard (rule 4)."""
-    if not state.valid:
-        return None
-    if row.action in ("expect_tx", "complete_tx"):
-        change, count = (number if row.action == "expect_tx" else -number), 0
-    elif row.action == "copy":
-        change, count = 0, int(row.counts)
-    else:
-        change, count = (number, 1) if row.expects else (0, number)
-    pending, bytes_ = state.pending - count, state.bytes + change
-    arrives = row.action not in ("expect_tx", "complete_tx")
-    if pending < 0 or abs(bytes_) > MOST or (arrives and state.pending == 0 and row.action != "copy"):
-        return None
-    if not row.last and pending == 0:
-        return None
-    expected = state.expected - count * row.drop
-    if not arrives and pending > 0:
-        return state._replace(bytes=bytes_)
-    return state._replace(pending=pending, bytes=bytes_, expected=expected)
+# Waits
 
 
-def _waited(batch: Batch, row: Mbarrier, touch: Touch, words: Array, asked: Array) -> Array:
+def _come(batch: Batch, memory: Allocation, touch: Touch, wanted: Array) -> None:
+    """Complete operations that signal the mbarriers at which lanes look, if it is their time (rule 5)."""
+    operations = batch.async_operations
+    parity = _parity(memory, touch)
+    if operations.signals and (not batch.poison_travels or operations.luck(0.5)):
+        while (late := parity == wanted).any() and operations.signal_one(np.unique(touch.offset[late])):
+            parity = _parity(memory, touch)
+    batch.phases.looked(touch, parity == wanted)
+
+
+def _words(memory: Allocation, touch: Touch) -> Array:
+    return get(memory.data, touch.offset, _SIZE, memory.phase).view(np.uint64)[:, 0]
+
+
+def _parity(memory: Allocation, touch: Touch) -> Array:
+    return np.asarray(_words(memory, touch) >> _PHASE)
+
+
+def _pending(words: Array) -> Array:
+    """Return the pending arrivals of states."""
+    return np.asarray((~(words >> _PENDING) + _ONE & _MOST).astype(np.int64))
+
+
+def _with_pending(words: Array, pending: Array) -> Array:
+    """Return states with other pending arrivals."""
+    return np.asarray(words & ~(_MOST << _PENDING) | (-pending & MOST).astype(np.uint64) << _PENDING)
+
+
+def _valid(words: Array) -> Array:
+    return np.asarray(words >> np.uint64(VALID_BIT) & _ONE == 1)
+
+
+def _waited(batch: Batch, row: Mbarrier, touch: Touch, words: Array, wanted: Array) -> Array:
     """Return which lanes see a complete phase, and order them after what happened before it."""
-    lanes: Array = np.zeros(touch.lanes.shape, bool)
-    invalid = words >> np.uint64(VALID_BIT) == 0
-    lanes[touch.lanes] = invalid
-    batch.reporter.report("barrier", touch.site, lanes, touch.address, _WRONG)
-    phase = asked[touch.lanes].astype(np.uint64)
-    wanted = phase & np.uint64(1) if row.parity else phase >> np.uint64(PHASE_BIT) & np.uint64(1)
-    complete: Array = (words >> np.uint64(PHASE_BIT) & np.uint64(1)) != wanted
-    if row.orders and batch.reporter.tracking:
-        batch.phases.observe(touch, complete)
+    invalid = ~_valid(words)
+    _fault(batch, touch.site, _lanes_of(touch, invalid), touch.address, "absent")
+    complete: Array = words >> _PHASE != wanted
+    if batch.reporter.tracking:
+        batch.phases.observe(touch, complete, acquires=row.orders)
     return np.asarray(complete | invalid)
 
 
-_WRONG = "there is no mbarrier, or more arrivals or bytes than it can expect in this phase"
+def _lanes_of(touch: Touch, some: Array) -> Array:
+    """Return some lanes of an access, bool `[n]`, as `[block, warp, lane]`."""
+    lanes: Array = np.zeros(touch.lanes.shape, bool)
+    lanes[touch.lanes] = some
+    return lanes
+
+
+def _fault(batch: Batch, site: Site, bad: Array, at: Array, fault: str, more: str = "") -> None:
+    batch.reporter.report("barrier", site, bad, at, FAULTS[fault] + more, rule=_RULES.get(fault, ""))

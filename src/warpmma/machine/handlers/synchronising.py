@@ -82,6 +82,8 @@ def fence(batch: Batch, site: Site, row: Fence, operands: Sequence[Any], lanes: 
     """Order earlier accesses of threads before later ones."""
     if row.order != "weak" and batch.reporter.tracking:
         batch.clocks.fence(lanes, row.order, ThreadScope.of(row.scope))
+    if row.crosses and batch.reporter.tracking and lanes.any():
+        batch.clocks.fence_proxy(lanes, row.crosses)
     return ()
 
 

@@ -35,13 +35,25 @@ import numpy as np
 
 from ..._arrays import Array, all_ones
 from ..base import GrainRuns, Origin, Poison, PoisonBytes, Site, all_set, get, store_order
-from ..order import WARP_BIT, Key, SyncCells, ThreadScope, block_of, outside_scopes, thread_of
+from ..order import (
+    WARP_BIT,
+    Completes,
+    Key,
+    SyncCells,
+    ThreadScope,
+    asynchronous,
+    block_of,
+    completed_by,
+    outside_scopes,
+    thread_of,
+)
 from ..report import Reporter
 from .accesses import Taken, Touch
 from .shadow_memory import Grains, Overwritten, Shadow, WrittenGrains, poison_of
 
 _LANE_ORDER = "another lane of the warp stores something else there in this very access: PTX leaves open which stays"
 UNWRITTEN = "unwritten memory is read"
+_OBSERVES = {Completes.MBARRIER: "wait at the mbarrier", Completes.GROUPS: "wait_group"}
 _FENCES = {
     ThreadScope.GPU: ("__threadfence()", "fence.acq_rel.gpu"),
     ThreadScope.CTA: ("__threadfence_block()", "fence.acq_rel.cta"),
@@ -97,6 +109,7 @@ class AccessShadow(Shadow):
             self._check_pending(touch, grains)
             poison = self._unwritten(touch, grains, element, travels=travels)
             self._check_writer(touch, grains, None)
+            self._check_proxy(touch, grains)
         self._note_read(touch, grains)
         if touch.order != "weak":
             self._observe(touch, grains)
@@ -111,8 +124,9 @@ class AccessShadow(Shadow):
         pending = self.grains.pending_at(grains)
         written, known = self.grains.written, self._reporter.known
         unwritten = written is not None and not all_set(written, grains)
-        racing = self._racing_writer(touch, grains)
-        if held is None and pending is None and racing is None and known is None and not unwritten:
+        racing, stale = self._racing_writer(touch, grains), self._uncrossed(touch, grains)
+        nothing = held is None and pending is None and racing is None and stale is None and known is None
+        if nothing and not unwritten:
             return None
         found: list[Poison] = []
 
@@ -130,6 +144,8 @@ class AccessShadow(Shadow):
             add("unwritten", ~written[grains.all], self._cause or UNWRITTEN)
         if racing is not None:
             add("race", racing[0], *self._race_says(touch, *racing, "wrote"))
+        if stale is not None:
+            add("proxy", stale[0], *self._proxy_says(touch, *stale))
         if known is not None:
             for bad, word, site in known.reads(self._key, touch.offset, touch.size, touch.who, touch.clocks.blocks):
                 who, between = self._other(touch, word, touch.who.words[np.argwhere(bad)[0, 0]])
@@ -272,6 +288,8 @@ class AccessShadow(Shadow):
 
     def reserves(self, touch: Touch) -> None:
         """See `Shadow`."""
+        self._check_proxy(touch, self.grains.at(touch.offset, touch.size))
+        self._check_proxy_readers(touch, self.grains.at(touch.offset, touch.size))
         grains, last = self._claim(touch, None)
         if last is not None:
             self._report_at_once(touch, last, "copies to it")
@@ -283,6 +301,14 @@ class AccessShadow(Shadow):
         self.grains.settle(grains)
         self.grains.note_write(grains, touch.who.words, touch.time)
         self.grains.note_written(grains)
+
+    def will_combine(self, touch: Touch) -> None:
+        """See `Shadow`."""
+        self._check_proxy(touch, self.grains.at(touch.offset, touch.size))
+
+    def credits(self, touch: Touch) -> None:
+        """See `Shadow`."""
+        self.grains.note_write(self.grains.at(touch.offset, touch.size), touch.who.words, touch.time)
 
     def will_read(self, touch: Touch, overwritten: Overwritten) -> None:
         """See `Shadow`."""
@@ -364,6 +390,40 @@ class AccessShadow(Shadow):
             self._report_same(touch, same & ~np.any(bad, axis=1, keepdims=True), words, "stored")
         self._report_race(touch, bad, words, "wrote")
 
+    def _uncrossed(self, touch: Touch, grains: GrainRuns) -> tuple[Array, Array] | None:
+        """Return the grains that threads wrote last without a proxy fence before the async proxy comes; or None."""
+        writer = self.grains.writer
+        if not touch.proxy or writer is None:
+            return None
+        words = writer[grains.all]
+        bad = touch.clocks.uncrossed(words, touch.who, "shared" if self.grains.one_block else "global")
+        return None if bad is None else (bad, words)
+
+    def _check_proxy(self, touch: Touch, grains: GrainRuns) -> None:
+        if (stale := self._uncrossed(touch, grains)) is not None:
+            self._report("proxy", touch, stale[0], *self._proxy_says(touch, *stale))
+
+    def _check_proxy_readers(self, touch: Touch, grains: GrainRuns) -> None:
+        """Report reads of threads that the async proxy overwrites without a proxy fence between (A12)."""
+        if not touch.proxy or not self._reporter.strict:
+            return
+        clocks, space = touch.clocks, "shared" if self.grains.one_block else "global"
+        for readers in self.grains.read(clocks.floor, exact=False):
+            if (bad := clocks.uncrossed(readers[grains.all], touch.who, space)) is not None:
+                lane, place = np.argwhere(bad)[0]
+                word = readers[grains.all][lane, place]
+                other = clocks.site(word)
+                says = f"warp {thread_of(word)[0]} read it {_at(other)}, and no fence.proxy.async lies between"
+                self._report("proxy", touch, bad, says, other, rule="A12")
+
+    def _proxy_says(self, touch: Touch, bad: Array, words: Array) -> tuple[str, Site | None]:
+        """Describe the first write that has not crossed to the async proxy, and return its line."""
+        lane, place = np.argwhere(bad)[0]
+        warp, _ = thread_of(words[lane, place])
+        other = touch.clocks.site(words[lane, place])
+        says = "no fence.proxy.async lies on the way to this access (rule A5)"
+        return f"warp {warp} wrote it {_at(other)}, and {says}", other
+
     def _check_readers(self, touch: Touch, grains: GrainRuns, data: Array | None) -> None:
         if self._all_before(touch, self.grains.last_read):
             return
@@ -388,10 +448,15 @@ class AccessShadow(Shadow):
             self._late(touch, bad, words, data)
 
     def _late(self, touch: Touch, bad: Array, words: Array, data: Array | None) -> None:
-        """Report a write of what others have read, or note the bytes that it changes (`late_writes`)."""
-        if (late := self._reporter.late) is None:
-            self._report_race(touch, bad, words, "read")
-            return
+        """Report a write of what others have read, or note the bytes that it changes (`late_writes`).
+
+        That an asynchronous operation read them is reported: the operation, not its thread, makes the access.
+        """
+        if (late := self._reporter.late) is None or (far := bad & asynchronous(words)).any():
+            self._report_race(touch, bad if late is None else far, words, "read")
+            if late is None:
+                return
+            bad = bad & ~far
         changed = np.repeat(bad, self.grains.grain, axis=1)
         if data is not None:
             changed &= self._bytes(touch) != data
@@ -435,8 +500,11 @@ class AccessShadow(Shadow):
             self._report("same value", touch, same, f"{who} has {did} it {_at(other)}", other)
 
     def _other(self, touch: Touch, word: Any, own: Any) -> tuple[str, str]:
-        """Name the other of two threads, and the synchronisation that is missing between them."""
+        """Name the other of two agents, and the synchronisation that is missing between them."""
         warp, lane = thread_of(word)
+        if (how := completed_by(word)) is not Completes.THREAD:
+            block = f" of {self._reporter.block_named(block_of(word))}" * (block_of(word) != block_of(own))
+            return f"an asynchronous operation{block}", f"no {_OBSERVES[how]} lies between (rule A7)"
         if block_of(word) != block_of(own):
             who, between = f"warp {warp} of {self._reporter.block_named(int(block_of(word)))}", "blocks are unordered"
         elif warp != thread_of(own)[0]:
@@ -461,7 +529,7 @@ class AccessShadow(Shadow):
         lane, place = np.argwhere(words)[0]
         word = words[lane, place]
         other, (warp, _) = touch.clocks.site(word), thread_of(word)
-        return f"the cp.async of warp {warp} {_at(other)} may still write it, and was not waited for", other
+        return f"the copy of warp {warp} {_at(other)} may still write it, and was not waited for", other
 
     def _check_sources(self, touch: Touch, grains: GrainRuns, data: Array | None) -> None:
         for source, overwritten in self._sources:
@@ -471,7 +539,7 @@ class AccessShadow(Shadow):
             bad = np.isin(grains.all, read.all)
             if not bad.any():
                 continue
-            says = f"the cp.async {_at(source.site)} may still read it, and was not waited for"
+            says = f"the copy {_at(source.site)} may still read it, and was not waited for"
             if not self._reporter.follows:
                 self._report("pending", touch, bad, says, source.site)
                 continue
@@ -506,11 +574,13 @@ class AccessShadow(Shadow):
         """Whether all bytes of grains are equal: `[n, m]` of `[n, size]`."""
         return np.asarray(np.all(equal.reshape(*grains.shape, -1), axis=2))
 
-    def _report(self, kind: str, touch: Touch, bad: Array, detail: str, other: Site | None = None) -> None:
+    def _report(
+        self, kind: str, touch: Touch, bad: Array, detail: str, other: Site | None = None, rule: str = ""
+    ) -> None:  # fmt: skip
         """Report lanes of `[n, m]`."""
         if bad.any():
             where = self._where(touch, bad)
-            self._reporter.report(kind, touch.site, where, touch.address, detail, other, self._namer(touch))
+            self._reporter.report(kind, touch.site, where, touch.address, detail, other, self._namer(touch), rule=rule)
 
 
 def _places(touch: Touch) -> Array:

@@ -10,7 +10,7 @@ import numpy as np
 from ..._arrays import Array
 from ...operations import MemoryOrder, MemoryScope
 from ..base import Site
-from ..order import Agents, ThreadScope, VectorClocks
+from ..order import AFTER_ALL, Agents, Completes, ThreadScope, VectorClocks
 
 
 @dataclass(eq=False, kw_only=True, slots=True)
@@ -33,6 +33,7 @@ class Touch:
     who: Agents
     order: MemoryOrder = "weak"
     scope: ThreadScope = ThreadScope.GPU  # how strong the accesses are
+    proxy: bool = False  # whether it is an access of the async proxy
 
     def of(self, lanes: Array) -> Touch:
         """Return the access of those of its lanes that are among some."""
@@ -46,6 +47,15 @@ class Touch:
         """Return the same access, made now."""
         time = self.clocks.tick(self.site)
         return replace(self, time=time, who=self.clocks.who(time, self.lanes, len(self.offset)))
+
+    def completed(self, how: Completes, numbers: Array | None = None) -> Touch:
+        """Return the same access, made now by what completes it: `Agents.completed`. No barrier orders that."""
+        touch = self.now()
+        return replace(touch, who=touch.who.completed(how, numbers), time=AFTER_ALL)
+
+    def in_async_proxy(self) -> Touch:
+        """Return the same access, made by the async proxy."""
+        return replace(self, proxy=True)
 
     def strong(self, order: MemoryOrder, scope: MemoryScope) -> Touch:
         """Return the same access with an order; a "weak" one is not strong."""

@@ -26,7 +26,7 @@ import numpy as np
 
 from ..._arrays import Array
 from ..base import GrainRuns, Origin, Poison, count_readers, fill, none, note
-from ..order import BLOCK_BIT, THREAD_BIT, WARP_BIT, ThreadScope
+from ..order import AFTER_ALL, BLOCK_BIT, THREAD_BIT, WARP_BIT, ThreadScope
 from .accesses import Taken, Touch
 
 _FIRST = 16
@@ -98,6 +98,12 @@ class Shadow:
     def completes(self, touch: Touch) -> None:
         """Note that an asynchronous operation writes what it reserved."""
         self._written = True
+
+    def will_combine(self, touch: Touch) -> None:
+        """Note that an asynchronous reduction will change bytes."""
+
+    def credits(self, touch: Touch) -> None:
+        """Note that what completes an asynchronous operation, not its thread, has changed bytes just now."""
 
     def will_read(self, touch: Touch, overwritten: Overwritten) -> None:
         """Note that an asynchronous operation reads bytes, until `still_to_read` ends or shrinks that.
@@ -218,7 +224,7 @@ class Grains:
         """Note the writers; return the last writer of each grain if several lanes write one at once, otherwise None."""
         if self.writer is None:
             self.writer = np.zeros(self.count, _U)
-        self.last_write = time
+        self.last_write = max(self.last_write, time)
         return None if note(self.writer, grains, words) else self.writer[grains.all]
 
     def note_written(self, grains: GrainRuns) -> None:
@@ -273,7 +279,7 @@ class Grains:
         """
         if self.one_block and self.last_read < floor:
             self._forget_notes()
-        self.last_read = time
+        self.last_read = max(self.last_read, time)
         self._notes.append((grains, words, time))
         if exact and self.one_block:
             self._keep(floor)
@@ -291,9 +297,11 @@ class Grains:
         return self.readers
 
     def _keep(self, floor: int) -> None:
-        """Keep all reads since `floor`."""
-        self._exact = [note for note in (*self._exact, *self._notes) if note[2] >= floor]
-        self._forget_notes()
+        """Keep all reads since `floor`; those of asynchronous operations, which never become old, in the tables."""
+        far = [note for note in self._notes if note[2] == AFTER_ALL]
+        self._exact = [note for note in (*self._exact, *self._notes) if floor <= note[2] < AFTER_ALL]
+        self._notes = far
+        self._read()
 
     def meetings(self, grains: GrainRuns) -> tuple[Array, Array, Array]:
         """Return all kept reads of some grains, `[n, m]`: lane, place and word of each."""

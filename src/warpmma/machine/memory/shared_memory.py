@@ -132,6 +132,16 @@ class SharedMemory(Space):
 
         return says
 
+    def named(self, offset: int, size: int) -> tuple[int, str]:
+        """Return the block that an offset in the memory of all is in, and the element of so many bytes there."""
+        block, address = divmod(offset, self._stride)
+        name = _element(self._variables, address, size).removesuffix(f" of {size} bytes")
+        return block, name or f"address {address:#x}"
+
+    def word(self, offset: int) -> int:
+        """Return the 64 bits at an offset in the memory of all blocks."""
+        return int(self._all.data[offset : offset + 8].view(np.uint64)[0])
+
     def _at(
         self, site: Site, address: Array, size: int, lanes: Array, inside: Array | None = None, start: int = 0
     ) -> Touch:

@@ -1,6 +1,18 @@
 """Happens-before: scopes, vector clocks, fences, releases and acquires."""
 
-from .access_words import BLOCK_BIT, THREAD_BIT, WARP_BIT, Agents, block_of, outside_scopes, thread_of
+from .access_words import (
+    AFTER_ALL,
+    BLOCK_BIT,
+    THREAD_BIT,
+    WARP_BIT,
+    Agents,
+    Completes,
+    asynchronous,
+    block_of,
+    completed_by,
+    outside_scopes,
+    thread_of,
+)
 from .causality import SyncCells
 from .happens_before import History, VectorClocks
 from .late_writes import Key, LateWrites

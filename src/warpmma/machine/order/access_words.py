@@ -1,12 +1,15 @@
-"""Access words: block, thread, time and strength of an access in 64 bits, as shadow memory keeps them.
+"""Access words: block, agent, time and strength of an access in 64 bits, as shadow memory keeps them.
 
-A block has at most 1024 threads, so 30 bits are left for its number. The strength is 0 for a weak access, otherwise the
-number of its scope in `LEVELS`, counted from 1.
+An agent is a thread, or what completes an asynchronous operation (`Completes`): a thread's groups, or an mbarrier. The
+number of a block has 28 bits; the two above it say which kind of agent it is, so that an asynchronous access looks like
+one of another block. A block has at most 1024 threads, and as many numbers for mbarriers. The strength is 0 for a weak
+access, otherwise the number of its scope in `LEVELS`, counted from 1.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from enum import IntEnum
 from functools import cached_property
 from typing import Any
 
@@ -20,11 +23,23 @@ _STRENGTH, _TIME, _THREAD = 2, 22, 10
 _BLOCK = _STRENGTH + _TIME + _THREAD
 _U = np.uint64
 LAST_TIME = (1 << _TIME) - 1
+AFTER_ALL = 1 << 62
 TIME_BIT, STRONG = _U(_STRENGTH), _U((1 << _STRENGTH) - 1)
 THREAD_BIT, BLOCK_BIT = _U(_STRENGTH + _TIME), _U(_BLOCK)
 THREADS = _U((1 << _THREAD) - 1)
 WARP_BIT = THREAD_BIT + _U(LANES.bit_length() - 1)
 """The lowest bit of the time, the thread, the thread's warp and the block in a word; and masks of the parts."""
+
+_KIND = 62
+
+
+class Completes(IntEnum):
+    """What completes an access: its thread itself, the groups of its thread, or an mbarrier."""
+
+    THREAD = 0
+    GROUPS = 1
+    MBARRIER = 2
+
 
 _STRENGTHS = {scope: _U(number) for number, scope in enumerate(LEVELS, 1)}
 _DIVIDING = tuple((scope, number) for scope, number in _STRENGTHS.items() if scope.divides_grid)
@@ -32,12 +47,27 @@ _DIVIDING = tuple((scope, number) for scope, number in _STRENGTHS.items() if sco
 
 def block_of(word: Any) -> int:
     """Return the block of the grid of an access."""
-    return (int(word) >> _BLOCK) - 1
+    return (int(word) >> _BLOCK & (1 << _KIND - _BLOCK) - 1) - 1
 
 
 def thread_of(word: Any) -> tuple[int, int]:
-    """Return the warp and the lane of an access."""
+    """Return the warp and the lane of an access; nothing of an mbarrier's."""
     return divmod(int(word) >> (_STRENGTH + _TIME) & ((1 << _THREAD) - 1), LANES)
+
+
+def completed_by(word: Any) -> Completes:
+    """Return what completes an access."""
+    return Completes(int(word) >> _KIND)
+
+
+def asynchronous(words: Any) -> Any:
+    """Return which accesses are those of asynchronous operations."""
+    return words >> _U(_KIND) != 0
+
+
+def agents_of(words: Any) -> Any:
+    """Return the numbers of the agents of accesses, which differ in a launch."""
+    return words >> THREAD_BIT
 
 
 def time_of(words: Any) -> Any:
@@ -79,6 +109,13 @@ class Agents:
     def some(self, which: Array) -> Agents:
         """Return some of them, by index."""
         return Agents(self.words[which], self.first)
+
+    def completed(self, how: Completes, numbers: Array | None = None) -> Agents:
+        """Return what completes operations of these threads: their groups, or mbarriers by their numbers `[n]`."""
+        words = self.words | _U(how << _KIND)
+        if numbers is not None:
+            words = words & ~(THREADS << THREAD_BIT) | (numbers.astype(_U) & THREADS) << THREAD_BIT
+        return Agents(words, self.first)
 
     def strong(self, scope: ThreadScope) -> Agents:
         """Return the same agents with strong accesses of a scope."""

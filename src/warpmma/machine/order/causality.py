@@ -70,8 +70,8 @@ class _Released:
 _NO_CELLS: Array = np.zeros(0, np.int64)
 _NOTHING: Array = np.empty(0, object)
 _NO_CELLS.flags.writeable = _NOTHING.flags.writeable = False
-_Found = dict[_Released, dict[ThreadScope, "VectorClock | None"]]
-"""The cells that a thread has read strongly, and the clocks that a fence of each scope acquires from them."""
+_Found = dict["_Released | VectorClock", dict[ThreadScope, "VectorClock | None"]]
+"""The cells or clocks that a thread has read strongly, and what a fence of each scope acquires from them."""
 
 
 @dataclass(eq=False)
@@ -257,6 +257,20 @@ class Causality:
                     of_sc = released.of_sc.found(block, scope)
                     self._found_since[block] = joined([self._found_since.get(block), of_sc])
 
+    def released_by_fences(self, block: int, warp: int, lanes: list[int]) -> VectorClock | None:
+        """Return the clock that the fences of lanes leave where these write strongly (rule 1)."""
+        if not self.active:
+            return None
+        fences = self._fences[LEVELS[0]][block, warp]
+        return joined([*self._fence_clocks(fences, block, warp, lanes), *self._joined_fences(block)])
+
+    def find(self, threads: Array, clock: VectorClock) -> None:
+        """Let threads, block, warp and lane of each, `[n, 3]`, find a clock that a fence acquires later (rule 2)."""
+        self._begin()
+        for at in map(tuple, threads.tolist()):
+            self._found.setdefault(at, {})[clock] = dict.fromkeys(LEVELS, clock)
+            self._has_found[at] = True
+
     def _acquire(self, at: tuple[int, ...], clock: VectorClock | None) -> None:
         if clock is not None and self._last[at] is not clock:
             self._last[at] = clock
@@ -350,10 +364,18 @@ class Causality:
         self.held[where] = new
         self._acquired[where[0]] = True
 
+    def synchronize_whole(self, warps: Array) -> None:
+        """Synchronize all lanes of each of some warps, bool `[block, warp]`."""
+        held = self.held[warps]
+        apart = (held != held[:, :1]).any(axis=1)
+        for at, clocks in zip(np.argwhere(warps)[apart].tolist(), held[apart], strict=True):
+            self.held[tuple(at)] = joined(dict.fromkeys(clocks.tolist()))
+            self._acquired[at[0]] = True
+
     def synchronize_lanes(self, block: int, warp: int, together: Array) -> None:
         """Synchronize lanes of a warp, each with those that `together`, bool `[lane, lane]`, names."""
         before = self.held[block, warp].tolist()
-        if any(clock is not None for clock in before):
+        if len(set(before)) > 1:
             for lane in np.flatnonzero(together.any(axis=1)).tolist():
                 clock = joined(dict.fromkeys(before[other] for other in np.flatnonzero(together[lane]).tolist()))
                 self._acquire((block, warp, lane), clock)
@@ -365,16 +387,16 @@ class Causality:
         return self.active and bool(self._fenced[who])
 
 
-def ordered_by(held: Array, block: Array, thread: Array, time: Array) -> Array:
+def ordered_by(held: Array, words: Array) -> Array:
     """Return which accesses, `[n]`, happen before what threads do that have acquired some clocks, `[n]`, or None."""
-    result = np.zeros(len(time), bool)
+    result = np.zeros(len(words), bool)
     clocks = held.tolist()
     which = np.fromiter(map(id, clocks), np.int64, len(clocks))
     order = np.argsort(which, kind="stable")
     for some in np.split(order, np.flatnonzero(np.diff(which[order])) + 1) if clocks else ():
         clock = clocks[some[0]]
         if clock is not None:
-            result[some] = clock.covers(block[some], thread[some], time[some])
+            result[some] = clock.covers(words[some])
     return result
 
 

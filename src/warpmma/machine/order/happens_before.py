@@ -32,7 +32,7 @@ but nothing ordered is ever reported as a race.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -44,6 +44,7 @@ from ...operations import MemoryOrder
 from ...registers import LANES
 from ..base import GrainRuns, Site, ordered
 from .access_words import (
+    AFTER_ALL,
     BLOCK_BIT,
     LAST_TIME,
     STRONG,
@@ -52,6 +53,8 @@ from .access_words import (
     TIME_BIT,
     WARP_BIT,
     Agents,
+    agents_of,
+    asynchronous,
     block_of,
     outside_scopes,
     thread_of,
@@ -61,8 +64,8 @@ from .causality import Causality, Encounters, SyncCells, ordered_by
 from .thread_scopes import ThreadScope
 from .vector_clock import Moment, VectorClock
 
-_NEVER = 1 << 62  # after every time
 _U = np.uint64
+_WIDE = 8  # columns
 
 
 class History:
@@ -97,6 +100,13 @@ def _keys(blocks: range, warps: int) -> Array:
 def _never_synchronized(shape: tuple[int, int]) -> Array:
     """Return the times of the last barriers before there was one, `[block, warp]`."""
     return frozen(np.zeros(shape, np.int64))
+
+
+def _alike(words: Array) -> Array | None:
+    """Return the first column of words, `[n, m]`, if all others equal it, as in large accesses; otherwise None."""
+    if words.shape[1] < _WIDE or not (words == words[:, :1]).all():
+        return None
+    return words[:, :1]
 
 
 class Standing(NamedTuple):
@@ -134,9 +144,10 @@ class Standing(NamedTuple):
 
     def unordered(self, others: Array, mine: Array) -> Array:
         """Return which accesses, words `[k]`, are unordered with what threads do, by their numbers `[k]`."""
-        block, thread, time = others >> BLOCK_BIT, others >> THREAD_BIT & THREADS, time_of(others).astype(np.int64)
-        its_warp, its_lane = np.divmod(thread.astype(np.int64), LANES)
+        block, time = others >> BLOCK_BIT, time_of(others).astype(np.int64)
+        its_warp, its_lane = np.divmod((others >> THREAD_BIT & THREADS).astype(np.int64), LANES)
         words, at = self.words[mine], tuple(x[mine] for x in self.warp)
+        its_warp[asynchronous(others)] = 0  # they are in no table
         before = self.others[at if self.others.ndim == len(at) else (*at, its_warp)]
         within = self.own[at]
         if self.pairs is not None:
@@ -145,7 +156,7 @@ class Standing(NamedTuple):
         late: Array = (block != words >> BLOCK_BIT) | (time >= np.where(same, within, before))
         if self.held is not None and late.any():
             held = self.held[tuple(x[mine] for x in self.thread)]
-            late &= ~ordered_by(held, (block - _U(1)).astype(np.int64), thread.astype(np.int64), time)
+            late &= ~ordered_by(held, others)
         return late
 
 
@@ -191,6 +202,7 @@ class VectorClocks:
         self.causality = Causality(blocks, self._shape)
         self._encounters = Encounters(self._shape, self.causality)
         self._moment_now: Moment | None = None
+        self._no_times = _never_synchronized(self._shape)
 
     def tick(self, site: Site | None = None) -> int:
         """Count an event and return its time; a barrier has no line, because no access refers to it."""
@@ -255,7 +267,7 @@ class VectorClocks:
 
     def quiet(self, warps: Array) -> Array:
         """Return which of some warps, `[block, warp]`, did nothing that other warps of the block are unordered with."""
-        known = np.where(warps, _NEVER, self._others).min(axis=1, keepdims=True)
+        known = np.where(warps, AFTER_ALL, self._others).min(axis=1, keepdims=True)
         return np.asarray(~warps | (self.touched < known) | (self.touched == 0))
 
     def _barrier_time(self) -> int:
@@ -263,7 +275,7 @@ class VectorClocks:
         return self.now if self.now < LAST_TIME else LAST_TIME + 1
 
     def _least_of_others(self, warps: Array) -> Array:
-        others = np.where(np.eye(self._shape[1], dtype=bool), _NEVER, warps)
+        others = np.where(np.eye(self._shape[1], dtype=bool), AFTER_ALL, warps)
         least: Array = others.min(axis=2)
         return least
 
@@ -291,8 +303,7 @@ class VectorClocks:
         for same in alike.values():
             self._join_lanes(same, groups[same[0]], time)
         if self.causality.active:
-            for block, warp in np.argwhere(warps).tolist():
-                self.causality.synchronize_lanes(block, warp, np.ones((LANES, LANES), bool))
+            self.causality.synchronize_whole(warps)
             for (block, warp), together in groups.items():
                 self.causality.synchronize_lanes(block, warp, together)
         self._renew()
@@ -313,7 +324,7 @@ class VectorClocks:
 
     def _renew(self) -> None:
         self._both = np.minimum(self._others, self._own) if self._shape[1] > 1 else self._own
-        self.floor = int(self._both.min(initial=_NEVER))
+        self.floor = int(self._both.min(initial=AFTER_ALL))
         self._moment_now = None
         self.tick()
 
@@ -335,6 +346,20 @@ class VectorClocks:
         """Return the joined clock of lanes of a warp, now or at a moment."""
         return (moment or self.moment()).of(self._first, block, warp, lanes)
 
+    def clock_of_agents(self, words: Array) -> VectorClock:
+        """Return a clock of asynchronous accesses, words `[n]`, alone: nothing else that their threads did."""
+        agents: dict[int, int] = {}
+        for agent, time in zip(agents_of(words).tolist(), time_of(words).tolist(), strict=True):
+            agents[agent] = max(agents.get(agent, 0), time + 1)
+        return VectorClock(self._first, self._no_times, agents=agents)
+
+    def observe(self, threads: Array, words: Array) -> None:
+        """Let threads, block, warp and lane of each, `[n, 3]`, acquire asynchronous accesses, words `[n]`."""
+        agents = agents_of(words)
+        for agent in np.unique(agents):
+            of = agents == agent
+            self.causality.acquire(threads[of], self.clock_of_agents(words[of]))
+
     def clock_at_arrival(self, block: int, warps: Array, when: Array, ordered_until: Array) -> VectorClock:
         """Return the joined clock of warps of a block, bool `[block, warp]`, at arrival: see `synchronize_warps`."""
         until = np.zeros(self._shape, np.int64)
@@ -346,6 +371,36 @@ class VectorClocks:
         """Let lanes, bool `[block, warp, lane]`, execute a fence."""
         self.causality.fence(lanes, self.moment(), order, scope)
         self.tick()
+
+    def fence_proxy(self, lanes: Array, spaces: Sequence[str]) -> None:
+        """Let lanes, bool `[block, warp, lane]`, execute a `fence.proxy.async` for spaces (`asynchronous_rules`)."""
+        moment = self.moment()
+        for block, warp in np.argwhere(lanes.any(axis=-1)).tolist():
+            some = np.flatnonzero(lanes[block, warp])
+            clock = self.clock_of(block, warp, some.tolist(), moment)
+            crossed = VectorClock(self._first, self._no_times, crossed=dict.fromkeys(spaces, clock.uncrossed()))
+            where = np.stack([np.full(len(some), block), np.full(len(some), warp), some], axis=1)
+            self.causality.acquire(where, crossed)
+        self.tick()
+
+    def uncrossed(self, words: Array, who: Agents, space: str) -> Array | None:
+        """Return which generic accesses, words `[n, m]`, have not crossed to the async proxy of a space for threads.
+
+        None if all have.
+        """
+        if (first := _alike(words)) is not None:
+            found = self.uncrossed(first, who, space)
+            return found if found is None else np.repeat(found, words.shape[1], axis=1)
+        bad = (words != 0) & ~asynchronous(words)
+        if not bad.any():
+            return None
+        lane, column = np.nonzero(bad)
+        if self.causality.active:
+            held = self.causality.held[who.block, who.warp, who.lane]
+            clocks = np.empty(len(held), object)
+            clocks[:] = [None if x is None else x.crossed.get(space) for x in held.tolist()]
+            bad[lane, column] = ~ordered_by(clocks[lane], words[lane, column])
+        return bad if bad.any() else None
 
     def act(
         self, cells: SyncCells, who: Agents, offset: Array, order: MemoryOrder, scope: ThreadScope, *,
@@ -385,6 +440,9 @@ class VectorClocks:
         ndarray of bool or None
             `[n, m]`; None if all are ordered.
         """
+        if (first := _alike(others)) is not None:
+            found = self.unordered(first, who, races=races)
+            return found if found is None else np.repeat(found, others.shape[1], axis=1)
         mine = who.words[:, None]
         bad = ((others ^ mine) >> THREAD_BIT != 0) & (others != 0)
         if not bad.any():

@@ -7,12 +7,14 @@ The rules:
    batches.
 2. Joining two clocks takes the later time per thread.
 3. A clock is immutable; a thread that acquires another one gets a new clock. So releasing a clock needs no copy.
+4. It also has a time for each agent of asynchronous operations that its owner has observed (`access_words`), and, for
+   each space, the clock of what has crossed from the generic to the async proxy there (`asynchronous_rules`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -20,6 +22,7 @@ import numpy as np
 
 from ..._arrays import Array
 from ...registers import LANES
+from .access_words import BLOCK_BIT, THREAD_BIT, THREADS, agents_of, asynchronous, time_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,12 +39,18 @@ class VectorClock:
         Of the lanes of some warps, by block and warp, `[lane]`.
     older : dict of int to VectorClock
         Of earlier batches, by their first blocks; these have no older ones themselves.
+    agents : dict of int to int
+        Times of agents, by their numbers.
+    crossed : dict of str to VectorClock
+        By space.
     """
 
     first: int
     until: Array
     lanes: Mapping[tuple[int, int], Array] = field(default_factory=dict)
     older: Mapping[int, VectorClock] = field(default_factory=dict)
+    agents: Mapping[int, int] = field(default_factory=dict)
+    crossed: Mapping[str, VectorClock] = field(default_factory=dict)
 
     @cached_property
     def _every(self) -> Array:
@@ -51,15 +60,23 @@ class VectorClock:
             every[at] = np.maximum(every[at], times)
         return every
 
-    def covers(self, block: Array, thread: Array, time: Array) -> Array:
-        """Return which accesses happen before what the owner does.
+    def covers(self, words: Array) -> Array:
+        """Return which accesses, access words `[n]`, happen before what the owner does."""
+        far = asynchronous(words)
+        if not far.any():
+            return self._covers_threads(words)
+        result = np.zeros(len(words), bool)
+        if not far.all():
+            result[~far] = self._covers_threads(words[~far])
+        if self.agents:
+            some, which = np.unique(agents_of(words[far]), return_inverse=True)
+            until = np.array([self.agents.get(agent, 0) for agent in some.tolist()], np.int64)
+            result[far] = time_of(words[far]).astype(np.int64) < until[which.reshape(-1)]
+        return result
 
-        Parameters
-        ----------
-        block, thread, time : ndarray of int
-            `[n]`; the block's number in the grid, the thread's in the block.
-        """
-        warp, lane = np.divmod(thread, LANES)
+    def _covers_threads(self, words: Array) -> Array:
+        block, time = (words >> BLOCK_BIT).astype(np.int64) - 1, time_of(words).astype(np.int64)
+        warp, lane = np.divmod((words >> THREAD_BIT & THREADS).astype(np.int64), LANES)
         place = block - self.first
         here = (place >= 0) & (place < len(self.until))
         if self.lanes:
@@ -69,20 +86,35 @@ class VectorClock:
         result: Array = here & (time < until)
         for clock in self.older.values():
             if not result.all():
-                result |= clock.covers(block, thread, time)
+                result |= clock._covers_threads(words)
         return result
+
+    def uncrossed(self) -> VectorClock:
+        """Return the same clock without what has crossed."""
+        return replace(self, crossed={}) if self.crossed else self
 
     def holds(self, other: VectorClock) -> bool:
         """Return whether no time of another clock is later."""
         if other is self:
             return True
+        if not all(self.agents.get(agent, 0) >= time for agent, time in other.agents.items()):
+            return False
+        if not all(space in self.crossed and self.crossed[space].holds(x) for space, x in other.crossed.items()):
+            return False
+        return self._holds_threads(other)
+
+    def _holds_threads(self, other: VectorClock) -> bool:
         if other.first != self.first:
             older = self.older.get(other.first)
-            return older is not None and older.holds(other) and all(self.holds(x) for x in other.older.values())
+            return (
+                older is not None
+                and older._holds_threads(other)
+                and all(self._holds_threads(x) for x in other.older.values())
+            )
         return (
             bool((self.until >= other.until).all())
             and all(bool((times <= self._of(at)).all()) for at, times in other.lanes.items())
-            and all(self.holds(x) for x in other.older.values())
+            and all(self._holds_threads(x) for x in other.older.values())
         )
 
     def _of(self, at: tuple[int, int]) -> Any:
@@ -103,10 +135,11 @@ class VectorClock:
         for new in news:
             plain = VectorClock(new.first, new.until, new.lanes)
             older[new.first] = older[new.first] | plain if new.first in older else plain
+        agents, crossed = _latest([self.agents, other.agents]), _crossings([self, other])
         if other.first != self.first:
-            return VectorClock(self.first, self.until, self.lanes, older)
+            return VectorClock(self.first, self.until, self.lanes, older, agents, crossed)
         until = np.maximum(self.until, other.until)
-        return VectorClock(self.first, until, self._lanes_with(other, until), older)
+        return VectorClock(self.first, until, self._lanes_with(other, until), older, agents, crossed)
 
     def _lanes_with(self, other: VectorClock, until: Array) -> dict[tuple[int, int], Array]:
         """Join the times of single lanes; keep the warps in which some are later than `until`."""
@@ -146,7 +179,30 @@ def _joined_at_once(every: list[VectorClock]) -> VectorClock:
         for at, of in clock.lanes.items():
             times[at] = np.maximum(times[at], of) if at in times else of
     lanes = {at: np.maximum(of, until[at]) for at, of in times.items() if (of > until[at]).any()}
-    return VectorClock(every[0].first, until, lanes)
+    agents = _latest([x.agents for x in every if x.agents])
+    return VectorClock(every[0].first, until, lanes, {}, agents, _crossings(every))
+
+
+def _latest(some: list[Mapping[int, int]]) -> Mapping[int, int]:
+    """Return the latest times of agents."""
+    if len(some) == 1 or (len(some) == 2 and not some[1]):
+        return some[0]
+    found: dict[int, int] = {}
+    for each in some:
+        for agent, time in each.items():
+            if time > found.get(agent, 0):
+                found[agent] = time
+    return found
+
+
+def _crossings(some: list[VectorClock]) -> Mapping[str, VectorClock]:
+    """Join what has crossed to the async proxy, by space."""
+    clocks: dict[str, list[VectorClock | None]] = {}
+    for each in some:
+        for space, clock in each.crossed.items():
+            clocks.setdefault(space, []).append(clock)
+    found = {space: joined(of) for space, of in clocks.items()}
+    return {space: clock for space, clock in found.items() if clock is not None}
 
 
 @dataclass(frozen=True, eq=False)

@@ -35,6 +35,7 @@ from ..._records import Shown
 from ...errors import OperandError, WarpmmaError, shown
 from ..base import Origin, Site
 from ..order import History, LateWrites, block_of, thread_of
+from .asynchronous_rules import RULES
 from .unpredicted import Comparisons
 
 Policy = Literal["error", "strict", "warn", "count", "off"]
@@ -49,7 +50,8 @@ KINDS: Mapping[str, str] = MappingProxyType({
     "bounds": "an address is outside of every allocation",
     "stack": "a thread's local memory overflows, or an address is outside of its frames",
     "misaligned": "an address is not a multiple of what the access needs",
-    "pending": "memory is accessed that a cp.async may still write or read, or no thread waits for a cp.async",
+    "pending": "memory is accessed that a copy may still write or read, or no thread waits for a copy",
+    "proxy": "the async proxy accesses what a thread wrote, and no fence.proxy.async lies between",
     "barrier": "threads wait at a barrier for others that never arrive",
     "deadlock": "threads wait in a loop for a value that no running thread will write",
     "divergent": "lanes of a warp execute an instruction together, and some of them are masked off",
@@ -60,7 +62,7 @@ KINDS: Mapping[str, str] = MappingProxyType({
 _COUNTS: Mapping[str, Policy] = {"same value": "count", "order": "count"}
 _MOST_ORIGINS = (1 << 16) - 1  # that memory can tell apart
 _BY_POLICY = tuple(kind for kind in KINDS if kind not in _COUNTS)
-TRACKED = ("race", "same value", "lane order", "order", "unwritten", "poison", "pending", "metadata")
+TRACKED = ("race", "same value", "lane order", "order", "unwritten", "poison", "pending", "proxy", "metadata")
 """The hazards that need a shadow of every byte and register, and can be omitted for speed; and "metadata", which
 usually results from unwritten memory."""
 
@@ -106,6 +108,8 @@ class Hazard(Shown):
         The block's index in a grid of more than one dimension.
     index_name : str
         Its name in the kernel's language: "blockIdx" in CUDA C++, "program_id" in Triton.
+    rule : str
+        The name of the rule of asynchronous order that is broken, "A6"; "" for others.
     """
 
     kind: str
@@ -121,6 +125,7 @@ class Hazard(Shown):
     element: str = ""
     block_index: tuple[int, int, int] | None = None
     index_name: str = "blockIdx"
+    rule: str = ""
 
     def __str__(self) -> str:
         at = "" if self.address is None else f" at address {self.address:#x}"
@@ -129,7 +134,8 @@ class Hazard(Shown):
         more = f" (and {self.count - 1} more lane{'s' * (self.count > 2)})" if self.count > 1 else ""
         thread = f"block {self.block}{index}, warp {self.warp}, lane {self.lane}"
         where = "" if self.block is None else f"{thread}{at}{more}: "
-        return f"{self.site}: {self.kind}: {where}{self.detail or KINDS[self.kind]}"
+        rule = f" (rule {self.rule})" if self.rule else ""
+        return f"{self.site}: {self.kind}: {where}{self.detail or KINDS[self.kind]}{rule}"
 
 
 class Reporter:
@@ -148,6 +154,8 @@ class Reporter:
     ----------
     tracking : bool
         Whether hazards of `TRACKED` are looked for.
+    strict : bool
+        Whether all rules of `asynchronous_rules` are reported.
     follows : bool
         Whether poison is followed to what it decides (rule 5).
     counts : dict of str to int
@@ -179,7 +187,7 @@ class Reporter:
     def __init__(self, policy: Policy | Mapping[str, Policy] = "error", *, program: bool = False) -> None:
         self.tracking = not (isinstance(policy, str) and policy == "off")
         strict = isinstance(policy, str) and policy == "strict"
-        self.follows = program and self.tracking and not strict
+        self.follows, self.strict = program and self.tracking and not strict, strict
         asked: Any = policy if self.tracking and not strict else "error"
         whole = isinstance(asked, str) and asked == "error"
         chosen = asked if isinstance(asked, Mapping) else {} if whole else dict.fromkeys(_BY_POLICY, asked)
@@ -233,6 +241,7 @@ class Reporter:
     def report(
         self, kind: str, site: Site, bad: Array, address: Array | None = None, detail: str | Callable[[int], str] = "",
         other: Site | None = None, element: Callable[[int], str] | None = None, decided: Site | None = None,
+        rule: str = "",
     ) -> None:  # fmt: skip
         """Report lanes `[block, warp, lane]` that met a hazard, if there are any.
 
@@ -251,13 +260,17 @@ class Reporter:
             Names the element at an address.
         decided : Site, optional
             The line where what was read decided something.
+        rule : str
+            The rule of `asynchronous_rules` that it breaks; only "strict" reports those of the literal manual.
         """
         if not bad.any() or (not self.tracking and kind in TRACKED):
+            return
+        if rule and RULES[rule].level == "strict" and not self.strict:
             return
         if self._sites and site is self._sites[0][0]:
             parts, self._sites = self._sites, []
             for own, lanes in parts:
-                self.report(kind, own, bad & lanes, address, detail, other, element, decided)
+                self.report(kind, own, bad & lanes, address, detail, other, element, decided, rule)
             self._sites = parts
             return
         if self._policy.get(kind) == "count":
@@ -271,7 +284,7 @@ class Reporter:
             kind=kind, site=site, block=self.first_block + block, warp=warp, lane=lane, address=at,
             count=int(bad.sum()), detail=detail if isinstance(detail, str) else detail(at or 0),
             other=other, decided=decided, element="" if element is None or at is None else element(at),
-            block_index=self._index(self.first_block + block), index_name=self.index_name,
+            block_index=self._index(self.first_block + block), index_name=self.index_name, rule=rule,
         ))  # fmt: skip
 
     def origin(

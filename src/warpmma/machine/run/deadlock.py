@@ -7,7 +7,7 @@ The rules:
    has arrived at barriers, and the program counters of lanes, of those that wait too.
 2. If one round later all of that is the same, it stays the same, because the next state depends on nothing else. That
    is a deadlock: no thread is left that could write what the others wait for. (With a seed, each round has a new random
-   order; by then 64 orders have changed nothing.)
+   order; by then 64 orders have changed nothing.) Asynchronous operations complete before.
 3. A loop that counts its polls, or reads a clock, never returns to the same state: it ends, or reaches a limit.
 """
 
@@ -22,11 +22,13 @@ import numpy as np
 from ..._arrays import Array
 from ..._text import ranges
 from ..base import WarpRegister
+from ..sync import MbarrierState
 from .convergence import ConvergencePoints
 from .state import State
 
 _FIRST = 64  # rounds
 _MOST = 8  # program counters that a description names
+_MOST_MBARRIERS = 4
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,10 @@ class Spins:
         if vain & (vain - 1) == 0:
             self._kept = self._now(vain)
         return False
+
+    def moves(self) -> None:
+        """Forget the state that is kept: something has happened that no thread did."""
+        self._kept = None
 
     def _now(self, vain: int) -> _Kept:
         state = self._state
@@ -95,7 +101,20 @@ def where_lanes_are(state: State, points: ConvergencePoints) -> str:
     parts = [f"{_who(state, bits)} {what} at {_site(state, pc)}" for pc, what, bits in found[:_MOST]]
     if len(found) > _MOST:
         parts.append(f"others are at {len(found) - _MOST} more places")
-    return "; ".join(parts)
+    return ". ".join(["; ".join(parts), *_mbarriers(state)])
+
+
+def _mbarriers(state: State) -> Iterator[str]:
+    """Describe the mbarriers at which lanes have looked without success."""
+    batch = state.batch
+    offsets = list(batch.phases.waited_for(batch.lanes.alive)) if "phases" in vars(batch) else []
+    for offset in offsets[:_MOST_MBARRIERS]:
+        place, name = batch.shared.named(offset, 8)
+        block = batch.reporter.block_named(batch.blocks[place])
+        now = MbarrierState.of(batch.shared.word(offset))
+        yield f"The mbarrier {name} of {block} is in {now}; {batch.phases.ledger(offset)}"
+    if len(offsets) > _MOST_MBARRIERS:
+        yield f"Lanes look at {len(offsets) - _MOST_MBARRIERS} more mbarriers"
 
 
 def _found(state: State, points: ConvergencePoints) -> Iterator[tuple[int, str, Array]]:

@@ -217,6 +217,8 @@ class _Run:
         while True:
             vain = scheduler.vain
             turn = scheduler.next()
+            if scheduler.vain > vain and self._batch.hasten(scheduler.vain):
+                self._spins.moves()
             if scheduler.vain != vain and self._spins.endless():
                 self._endless(*turn)  # type: ignore[misc]
             elif turn is not None:

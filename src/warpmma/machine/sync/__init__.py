@@ -1,6 +1,7 @@
 """Barriers, mbarriers and asynchronous operations."""
 
-from .async_operations import AsyncOperations, Groups, Pending, Touched
+from .async_operations import AsyncOperations, Combine, Groups, Signal, Touched
 from .barriers import Awaited, Barriers
 from .cluster_barriers import ClusterBarrier
-from .mbarrier_phases import MOST, PHASE_BIT, VALID_BIT, MbarrierPhases, MbarrierState
+from .mbarrier_phases import MbarrierPhases
+from .mbarrier_state import FAULTS, MOST, PENDING_BIT, PHASE_BIT, VALID_BIT, Event, MbarrierState, applied

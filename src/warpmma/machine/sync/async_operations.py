@@ -1,27 +1,36 @@
 """Asynchronous operations: copies that proceed while their threads continue, their groups, and what completes them.
 
-The rules (PTX ISA 9.1, 9.7.9.25.3 and 9.7.9.25.4):
+The rules (PTX ISA 9.1, 9.7.9.25.3 and 9.7.9.25.4; rules "A" are those of `machine.report.asynchronous_rules`):
 
 1. An operation is issued by a thread. It reads its sources and writes its destinations at any time between its issue
-   and its completion: until then both are pending (`allocation`).
+   and its completion: until then both are pending (`allocation`). What it writes is computed when it is issued;
+   reductions combine when they complete.
 2. `cp.async` and `cp.async.bulk` have groups of their own (`Groups`). `commit_group` makes a group of the thread's
    operations that are not in a group yet. `wait_group n` completes all groups of the thread except the last n,
    `wait_all` all of its operations.
-3. An operation without a group is completed by the mbarrier that counts its bytes. A `cp.async` may also be
-   completed by an mbarrier, if its thread binds it (`cp.async.mbarrier.arrive`).
-4. What an operation has written becomes visible when it is completed, as if its thread had written it at that time: to
-   the thread that waits; to others, when they are ordered behind that.
-5. `wait_group.read` completes the reading alone: sources may be overwritten, and destinations stay pending until a
+3. An operation without a group signals an mbarrier when it completes: it counts its bytes there. An arrival
+   (`cp.async.mbarrier.arrive`) completes after the earlier `cp.async` of its thread, and signals by arriving.
+4. Operations complete as late as they may: those of groups when their thread waits; those that signal when all threads
+   poll without success, the oldest first, and with it those that the same phase of its mbarrier waits for. So a thread
+   that looks once and goes on finds a copy pending, and a stage that is used again too early is still in use. Kernels
+   in Python run in lockstep and cannot poll: there operations complete when a thread looks. With a seed other than 0,
+   operations also complete at random: one in four when it is issued, every second time that a thread looks, and every
+   second one when all poll without success.
+5. What an operation has written is an access of what completes it (A1): of its thread, if that waits for its groups;
+   otherwise of the mbarrier that it signals, or of the thread's groups if it completes before its thread waits. Who
+   observes that is ordered behind the operation, and behind nothing else that its thread did (A6, A7).
+6. `wait_group.read` completes the reading alone: sources may be overwritten, and destinations stay pending until a
    later wait, or until the thread exits.
-6. If a thread exits before it has waited for an operation that no mbarrier completes, that is a hazard.
-7. Byte i of what a lane writes is byte i of its source; bytes beyond the source are 0. Where poison is followed, a
+7. If a thread exits before it has waited for a `cp.async` that no mbarrier completes, that is a hazard; for copies in
+   bulk, which an H200 completes, with the policy "strict" only (A16).
+8. Byte i of what a lane writes is byte i of its source; bytes beyond the source are 0. Where poison is followed, a
    write that changes a source that is still to be read makes poison of the bytes that the lane writes from there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -29,6 +38,7 @@ import numpy as np
 from ..._arrays import Array, all_ones
 from ..base import Origin, Poison, Site
 from ..memory import Allocation, Touch
+from ..order import Completes, VectorClocks
 from ..report import Reporter
 
 Groups = Literal["cp.async", "cp.async.bulk"]
@@ -37,15 +47,40 @@ Groups = Literal["cp.async", "cp.async.bulk"]
 Touched = tuple[Allocation, Touch]
 
 
-@dataclass(eq=False)
+Combine = Callable[[Allocation, Touch, Array], None]
+"""What a reduction does with its data when it completes, instead of writing them."""
+
+
+class Signal(NamedTuple):
+    """What the completion of an operation does to mbarriers."""
+
+    touch: Touch  # the mbarrier of each lane
+    send: Callable[[Touch], None]  # counts bytes, or arrives, for some of the lanes
+    fit: Callable[[Touch], bool]  # whether no phase is complete before the last of some of the lanes
+
+    def numbers(self) -> Array:
+        """Return the number of the mbarrier of each lane as an agent, `[block, warp, lane]`."""
+        found: Array = np.zeros(self.touch.lanes.shape, np.int64)
+        found[self.touch.lanes] = self.touch.offset // 8
+        return found
+
+    def at(self, offsets: Array) -> Array:
+        """Return the lanes that signal some mbarriers."""
+        found: Array = np.zeros(self.touch.lanes.shape, bool)
+        found[self.touch.lanes] = np.isin(self.touch.offset, offsets)
+        return found
+
+
+@dataclass(eq=False, kw_only=True)
 class AsyncOperation:
     """An operation that lanes have issued.
 
     Attributes
     ----------
-    site : Site
     sources, targets : list of (Allocation, Touch)
         What it still has to read, and what it writes.
+    after : list of AsyncOperation
+        What completes first: of an arrival.
     """
 
     site: Site
@@ -55,57 +90,86 @@ class AsyncOperation:
     sources: list[Touched]
     targets: list[Touched]
     data: Array  # what it writes, `[n, size]`, for each of `lanes`
-    groups: Groups | None  # the groups that it can join; None if an mbarrier counts it
+    groups: Groups | None  # the groups that it can join; None if it signals an mbarrier
     committed: Array  # how many groups the thread has committed since the operation's own; -1 before that
     poison: Poison | None  # of what it writes
     awaited: Array  # lanes that need not wait: an mbarrier completes it, or its sources have been read
+    early: Array  # lanes whose data are visible before their thread has waited
+    combine: Combine | None = None
+    signal: Signal | None = None
+    numbers: Array | None = None  # of the mbarrier of each lane, as an agent
+    after: Sequence[AsyncOperation] = field(default_factory=list)
 
-    def publish(self, done: Array) -> None:
-        """Make its data visible for some lanes (rule 4)."""
+    def publish(self, done: Array, how: Completes) -> None:
+        """Make its data visible for some lanes (rule 5)."""
         for allocation, touch in self.targets:
             some = touch.of(done)
-            if len(some.offset):
-                if len(some.offset) == len(self.data):
-                    allocation.complete(some.now(), self.data, self.poison)
-                    continue
-                which = some.lanes[self.lanes]
-                allocation.complete(some.now(), self.data[which], self.poison and self.poison.of(which))
+            if not len(some.offset):
+                continue
+            whole = len(some.offset) == len(self.data)
+            which = some.lanes[self.lanes]
+            data = self.data if whole else self.data[which]
+            if self.combine is not None:
+                self.combine(allocation, some.now(), data)
+                if how is not Completes.THREAD:
+                    allocation.shadow.credits(some.completed(how, self.agents(how, some)))
+                continue
+            by = some.now() if how is Completes.THREAD else some.completed(how, self.agents(how, some))
+            allocation.complete(by, data, self.poison if whole else self.poison and self.poison.of(which))
+
+    def agents(self, how: Completes, touch: Touch) -> Array | None:
+        """Return the numbers of the mbarriers that complete it for the lanes of an access, if they do."""
+        return self.numbers[touch.lanes] if how is Completes.MBARRIER and self.numbers is not None else None
 
     def overwritten(self, source: Touch, bad: Array, origin: Origin) -> None:
-        """Make poison of what it writes from bytes of a source, bool `[n, size]` (rule 7)."""
+        """Make poison of what it writes from bytes of a source, bool `[n, size]` (rule 8)."""
         bits = np.zeros(self.data.shape, np.uint8)
         bits[source.lanes[self.lanes], : source.size] = all_ones(bad, np.uint8)
         self.poison = Poison(bits, origin).plus(self.poison)
 
-    def has_read(self, done: Array, left: Array) -> None:
+    def has_read(self, done: Array, left: Array, how: Completes = Completes.THREAD) -> None:
         """End the reading of some lanes; others, `left`, are still to read."""
         for i, (allocation, touch) in enumerate(self.sources):
             if done.any():
-                allocation.shadow.has_read(touch.of(done).now())
+                some = touch.of(done)
+                by = some.now() if how is Completes.THREAD else some.completed(how, self.agents(how, some))
+                allocation.shadow.has_read(by)
             rest = touch.of(left)
             allocation.shadow.still_to_read(touch, rest)
             self.sources[i] = allocation, rest
         self.sources = [(allocation, touch) for allocation, touch in self.sources if len(touch.offset)]
 
 
-class Pending(NamedTuple):
-    """Operations for an mbarrier to complete, and the lanes, `[block, warp, lane]`, that issued them."""
-
-    lanes: Array
-    operations: list[AsyncOperation]
-
-
 class AsyncOperations:
-    """The asynchronous operations of a batch of blocks."""
+    """The asynchronous operations of a batch of blocks.
 
-    def __init__(self, reporter: Reporter) -> None:
-        self._reporter = reporter
+    Parameters
+    ----------
+    reporter : Reporter
+    clocks : VectorClocks
+    seed : int
+        0: operations complete as late as they may (rule 4).
+    """
+
+    def __init__(self, reporter: Reporter, clocks: VectorClocks, seed: int) -> None:
+        self._reporter, self._clocks = reporter, clocks
         self._pending: list[AsyncOperation] = []
+        self._random = np.random.default_rng((seed, clocks.blocks.start)) if seed else None
+
+    @property
+    def signals(self) -> bool:
+        """Whether any operation is still to signal an mbarrier."""
+        return any(x.signal is not None for x in self._pending)
+
+    def luck(self, odds: float) -> bool:
+        """Draw whether something happens early (rule 4); never without a seed."""
+        return self._random is not None and self._random.random() < odds
 
     def issue(
         self, site: Site, address: Array, targets: Iterable[Touched], data: Array, lanes: Array,
-        sources: list[Touched], groups: Groups | None, poison: Poison | None = None,
-    ) -> Pending:  # fmt: skip
+        sources: list[Touched], groups: Groups | None, poison: Poison | None = None, *, signal: Signal | None = None,
+        combine: Combine | None = None,
+    ) -> None:  # fmt: skip
         """Begin an operation of lanes.
 
         Parameters
@@ -121,21 +185,22 @@ class AsyncOperations:
         sources : list of (Allocation, Touch)
             What it reads.
         groups : str or None
-            The groups that it can join; None if an mbarrier counts it.
+            The groups that it can join; None if it signals an mbarrier.
         poison : Poison, optional
             Of the data.
-
-        Returns
-        -------
-        Pending
-            For an mbarrier.
+        signal : Signal, optional
+        combine : callable, optional
+            Of a reduction, which reserves nothing: others may combine with the same elements meanwhile.
         """
         written: list[Touched] = []
         there: Array = np.zeros(lanes.shape, bool)
         for allocation, touch in targets:
-            allocation.shadow.reserves(touch)
+            if combine is None:
+                allocation.shadow.reserves(touch)
+            else:
+                allocation.shadow.will_combine(touch)
             written.append((allocation, touch))
-            there |= touch.lanes
+            there = there | touch.lanes
         read = [(allocation, some) for allocation, touch in sources if len((some := touch.of(there)).offset)]
         whole = len(data) == np.count_nonzero(there)
         operation = AsyncOperation(
@@ -143,11 +208,32 @@ class AsyncOperations:
             data=data if whole else data[there[lanes]], groups=groups,
             poison=poison if whole or poison is None else poison.of(there[lanes]),
             committed=np.full(lanes.shape, -1, np.int32), awaited=np.full(lanes.shape, groups is None),
+            early=np.zeros(lanes.shape, bool), combine=combine, signal=signal,
+            numbers=None if signal is None else signal.numbers(),
         )  # fmt: skip
         for allocation, touch in read:
             allocation.shadow.will_read(touch, operation.overwritten)
         self._pending.append(operation)
-        return Pending(there, [operation])
+        if groups != "cp.async" and self.luck(0.25):
+            self._hasten(operation)
+
+    def arrival(self, site: Site, address: Array, lanes: Array, signal: Signal) -> None:
+        """Begin arrivals of lanes behind their earlier `cp.async` (rule 3)."""
+        after = [x for x in self._pending if x.groups == "cp.async" and (x.active & lanes).any()]
+        for operation in after:
+            operation.awaited = operation.awaited | lanes
+            numbers = np.full(lanes.shape, -1) if operation.numbers is None else operation.numbers
+            operation.numbers = np.where(lanes & (numbers < 0), signal.numbers(), numbers)
+        self._pending.append(
+            AsyncOperation(
+                site=site, address=address.astype(np.int64), lanes=lanes, active=lanes, sources=[], targets=[],
+                data=np.zeros((0, 0), np.uint8), groups=None, committed=np.full(lanes.shape, -1, np.int32),
+                poison=None, awaited=lanes, early=np.zeros(lanes.shape, bool), signal=signal, after=after,
+                numbers=signal.numbers(),
+            )
+        )  # fmt: skip
+
+    # Rules 2 and 6
 
     def commit(self, lanes: Array, groups: Groups) -> None:
         """Make a group of each thread's operations that are not in one yet."""
@@ -158,7 +244,7 @@ class AsyncOperations:
     def wait(self, lanes: Array, last: int, groups: Groups, *, read: bool = False) -> None:
         """Complete all but the last groups of each thread; if `last` is -1, also operations without a group.
 
-        With `read`, complete the reading alone (rule 5).
+        With `read`, complete the reading alone (rule 6).
         """
         for operation in self._pending:
             if operation.groups == groups:
@@ -166,45 +252,128 @@ class AsyncOperations:
                 if read:
                     self._end_reading(operation, done)
                 else:
-                    self._complete(operation, done)
+                    self._waited(operation, done)
         self._forget_completed()
 
-    def of(self, lanes: Array) -> Pending:
-        """Return the pending `cp.async` of lanes, for an mbarrier to complete."""
-        some = [x for x in self._pending if x.groups == "cp.async" and (x.active & lanes).any()]
-        for operation in some:
-            operation.awaited = operation.awaited | lanes
-        return Pending(lanes, some)
+    def _waited(self, operation: AsyncOperation, done: Array) -> None:
+        """Complete an operation whose threads wait for it; they observe the part that was completed otherwise."""
+        if not done.any():
+            return
+        if operation.numbers is None:
+            known, how = operation.early, Completes.GROUPS
+            self._complete(operation, done & ~known, Completes.THREAD)
+        else:  # the mbarrier of an arrival may complete it as well
+            known, how = operation.numbers >= 0, Completes.MBARRIER
+            self._complete(operation, done & ~known, Completes.THREAD)
+            self._complete(operation, done & known, how)
+        if self._reporter.tracking:
+            for _, touch in operation.targets:
+                some = touch.of(done & known)
+                if len(some.offset):
+                    by = some.completed(how, operation.agents(how, some))
+                    self._clocks.observe(np.argwhere(some.lanes), by.who.words)
+        operation.active = operation.active & ~done
+        operation.has_read(done, operation.active)
 
-    def complete(self, pending: Pending) -> None:
-        """Complete an mbarrier's operations, except those that their threads have waited for themselves."""
-        for operation in pending.operations:
-            self._complete(operation, operation.active & pending.lanes)
-        self._forget_completed()
+    # Rule 4
 
-    def exited(self, lanes: Array) -> None:
-        """Let threads exit (rules 5 and 6)."""
+    def signal_one(self, offsets: Array) -> bool:
+        """Complete the oldest operation that signals one of some mbarriers, by their offsets; False if none does."""
         for operation in self._pending:
-            left = operation.active & lanes & ~operation.awaited
-            says = f"the thread exits without waiting for its {operation.groups}"
-            self._reporter.report("pending", operation.site, left, operation.address, says)
-            if left.any():
-                operation.active = operation.active & ~left
-                operation.has_read(np.zeros_like(left), operation.active)
-            if operation.groups == "cp.async.bulk":
-                self._complete(operation, operation.active & lanes)
-        self._forget_completed()
+            if operation.signal is not None:
+                done = operation.active & operation.signal.at(offsets)
+                if done.any():
+                    self._signalled(operation, done)
+                    self._forget_completed()
+                    return True
+        return False
 
-    def _complete(self, operation: AsyncOperation, done: Array) -> None:
+    def hasten(self, rounds: int, phase: Callable[[int], int]) -> bool:
+        """Complete the oldest operation: all threads have polled without success, so many times in a row.
+
+        Of those that signal the same mbarriers, complete as many as their phases wait for, given a function that counts
+        the phases of an mbarrier. After many rounds complete all operations. Return whether any was completed.
+        """
+        some = False
+        for operation in self._pending.copy():
+            if rounds <= _PATIENT and self._random is not None and not self.luck(0.5):
+                continue
+            if operation.signal is None or rounds > _PATIENT:
+                some |= self._hasten(operation)
+            else:
+                offsets = np.unique(operation.signal.touch.of(operation.active).offset)
+                before = {offset: phase(offset) for offset in offsets.tolist()}
+                while len(offsets) and self.signal_one(offsets):
+                    some, offsets = True, np.array([x for x, number in before.items() if phase(x) == number], np.int64)
+            if some and rounds <= _PATIENT:
+                break
+        return some
+
+    def _hasten(self, operation: AsyncOperation) -> bool:
+        """Complete an operation before anybody waits for it; False if there is nothing to do."""
+        if operation.signal is not None and operation.active.any():
+            self._signalled(operation, operation.active)
+            self._forget_completed()
+            return True
+        left = operation.active & ~operation.early
+        if not left.any() or operation.numbers is not None:
+            return False
+        operation.publish(left, Completes.GROUPS)
+        operation.early = operation.early | left
+        return True
+
+    def finish(self) -> None:
+        """Complete what may still write to global memory: the batch ends."""
+        for operation in self._pending:
+            if operation.signal is None and operation.groups == "cp.async.bulk":
+                self._hasten(operation)
+        self._pending = []
+
+    def _signalled(self, operation: AsyncOperation, done: Array) -> None:
+        """Complete an operation for some lanes, and signal their mbarriers."""
+        assert operation.signal is not None
+        touch = operation.signal.touch.of(done)
+        for part in (done,) if operation.signal.fit(touch) else _one_by_one(done):
+            for earlier in operation.after:
+                self._complete(earlier, earlier.active & part, Completes.MBARRIER)
+            self._complete(operation, part, Completes.MBARRIER)
+            operation.signal.send(touch.of(part))
+
+    def _complete(self, operation: AsyncOperation, done: Array, how: Completes) -> None:
         if done.any():
-            operation.publish(done)
+            operation.publish(done & ~operation.early, how)
             operation.active = operation.active & ~done
-            operation.has_read(done, operation.active)
+            operation.has_read(done, operation.active, how)
 
     def _end_reading(self, operation: AsyncOperation, done: Array) -> None:
         if done.any():
             operation.awaited = operation.awaited | done
             operation.has_read(done, operation.active & ~done)
 
+    # Rule 7
+
+    def exited(self, lanes: Array) -> None:
+        """Let threads exit."""
+        for operation in self._pending:
+            left = operation.active & lanes & ~operation.awaited
+            bulk = operation.groups == "cp.async.bulk"
+            says = f"the thread exits without waiting for its {operation.groups}"
+            self._reporter.report("pending", operation.site, left, operation.address, says, rule="A16" if bulk else "")
+            if left.any() and not bulk:
+                operation.active = operation.active & ~left
+                operation.has_read(np.zeros_like(left), operation.active)
+        self._forget_completed()
+
     def _forget_completed(self) -> None:
         self._pending = [operation for operation in self._pending if operation.active.any()]
+
+
+def _one_by_one(lanes: Array) -> Iterator[Array]:
+    """Yield each of some lanes alone."""
+    for at in map(tuple, np.argwhere(lanes).tolist()):
+        one: Array = np.zeros(lanes.shape, bool)
+        one[at] = True
+        yield one
+
+
+_PATIENT = 16  # rounds in which one operation at a time completes

@@ -1,49 +1,24 @@
-"""The phases of mbarriers: their 64 bits, who has arrived, and which operations a phase waits for.
+"""The phases of the mbarriers of a batch: the order that they establish, who has looked at them, and their ledgers.
 
-The rules are in `mbarriers`.
+The rules are in `mbarriers` and `report.asynchronous_rules`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ..._arrays import Array
+from ..base import Site
 from ..memory import Touch
 from ..order import VectorClock, VectorClocks, joined
-from .async_operations import AsyncOperations, Pending
 
-_COUNT = 20  # bits
-_LOW = (1 << _COUNT) - 1
-MOST = _LOW
-"""The most arrivals that a phase can expect, and the most bytes."""
-
-PHASE_BIT, VALID_BIT = 61, 62
-
-
-class MbarrierState(NamedTuple):
-    """The 64 bits of an mbarrier, whose layout PTX leaves open."""
-
-    pending: int
-    expected: int
-    bytes: int
-    phase: int
-    valid: int
-
-    @classmethod
-    def of(cls, word: int) -> MbarrierState:
-        """Return the state encoded in a word."""
-        bytes_ = (word >> 2 * _COUNT & (2 * _LOW + 1)) - MOST
-        return cls(word & _LOW, word >> _COUNT & _LOW, bytes_, word >> PHASE_BIT & 1, word >> VALID_BIT)
-
-    @property
-    def word(self) -> int:
-        """The state as a word."""
-        counts = self.pending | self.expected << _COUNT | (self.bytes + MOST) << 2 * _COUNT
-        return counts | self.phase << PHASE_BIT | self.valid << VALID_BIT
+_MOST = 6  # lines of a ledger that a report shows
+_DID = {"arrives": "{} arrival{s}", "expects": "expects {} byte{s}", "brings": "brings {} byte{s}"}
 
 
 @dataclass(eq=False)
@@ -54,16 +29,19 @@ class _Phases:
     ----------
     now, done : VectorClock or None
         The joined clocks of the threads that have arrived in this phase, and in the complete ones.
-    pending : list of Pending
-        Operations that this phase completes.
-    counts : list of callable
-        Each counts the bytes that an operation has brought.
+    words : list of ndarray of uint64
+        Of the operations that have completed in this phase.
+    ledger : Counter
+        What this phase has counted: arrivals or bytes, by what was done and the line.
+    number : int
+        Of the current phase.
     """
 
     now: VectorClock | None = None
     done: VectorClock | None = None
-    pending: list[Pending] = field(default_factory=list)
-    counts: list[Callable[[], None]] = field(default_factory=list)
+    words: list[Array] = field(default_factory=list)
+    ledger: Counter[tuple[str, Site]] = field(default_factory=Counter)
+    number: int = 0
 
 
 class MbarrierPhases:
@@ -72,81 +50,109 @@ class MbarrierPhases:
     Parameters
     ----------
     clocks : VectorClocks
-    operations : AsyncOperations
-    tracking : bool
-        Whether hazards are detected, so that the clocks of threads matter.
+    shape : (int, int, int)
+        Blocks, warps and lanes.
     """
 
-    def __init__(self, clocks: VectorClocks, operations: AsyncOperations, tracking: bool) -> None:
-        self._clocks, self._operations, self._tracking = clocks, operations, tracking
+    def __init__(self, clocks: VectorClocks, shape: tuple[int, int, int]) -> None:
+        self._clocks = clocks
         self._at: dict[int, _Phases] = {}
+        # The mbarrier that each thread last looked at without success, -1 for none.
+        self._looked: Array = np.full(shape, -1, np.int64)
 
     def _phases(self, offset: int) -> _Phases:
         return self._at.setdefault(offset, _Phases())
 
+    def begin(self, offset: int) -> None:
+        """Begin the phases of an mbarrier."""
+        self._at[offset] = _Phases()
+
+    def known(self, offset: int) -> bool:
+        """Whether an mbarrier has begun, and not ended."""
+        return offset in self._at
+
     def forget(self, offset: int) -> None:
-        """Forget the phases of an mbarrier that begins or ends."""
+        """Forget the phases of an mbarrier that ends."""
         self._at.pop(offset, None)
 
-    def clear(self) -> None:
-        """Forget all phases."""
-        self._at.clear()
+    # The order
 
-    def wait_for(self, offset: int, pending: Pending, count: Callable[[], None] | None = None) -> None:
-        """Let the current phase complete operations; `count` counts their bytes."""
-        phases = self._phases(offset)
-        phases.pending.append(pending)
-        if count is not None:
-            phases.counts.append(count)
+    def arriving(self, touch: Touch, *, releases: bool) -> dict[int, VectorClock | None]:
+        """Return what threads release that arrive, or only what their fences do, by the place of the first among them.
 
-    def bind(self, touch: Touch) -> None:
-        """Let phases complete the pending `cp.async` of the threads that touch their mbarriers."""
-        for offset in np.unique(touch.offset).tolist():
-            lanes: Array = np.zeros(touch.lanes.shape, bool)
-            lanes[touch.lanes] = touch.offset == offset
-            self.wait_for(offset, self._operations.of(lanes))
-
-    def count(self, touch: Touch) -> None:
-        """Count the bytes that operations have brought to the mbarriers that threads observe."""
-        for offset in np.unique(touch.offset).tolist() if self._at else ():
-            if offset in self._at:
-                phases = self._at[offset]
-                counts, phases.counts = phases.counts, []
-                for count in counts:
-                    count()
-
-    def arrive(self, touch: Touch) -> None:
-        """Join the clocks of threads that arrive, by warp and mbarrier."""
+        Threads of a warp that arrive at one mbarrier count as one.
+        """
         who = touch.who
         key = np.stack([who.block, who.warp, touch.offset], axis=1)
         parts = np.flatnonzero(np.concatenate([[True], (key[1:] != key[:-1]).any(axis=1)]))
-        groups: dict[tuple[int, int, int], list[int]] = {}
-        for (block, warp, offset), some in zip(key[parts].tolist(), np.split(who.lane, parts[1:]), strict=True):
-            groups.setdefault((block, warp, offset), []).extend(some.tolist())
+        groups: dict[tuple[int, int, int], tuple[int, list[int]]] = {}
+        lanes_of = np.split(who.lane, parts[1:])
+        for at, (block, warp, offset), some in zip(parts.tolist(), key[parts].tolist(), lanes_of, strict=True):
+            groups.setdefault((block, warp, offset), (at, []))[1].extend(some.tolist())
+        if not releases:
+            fences = self._clocks.causality.released_by_fences
+            return {at: fences(block, warp, lanes) for (block, warp, _), (at, lanes) in groups.items()}
         moment = self._clocks.moment()
-        arriving: dict[int, list[VectorClock]] = {}
-        for (block, warp, offset), lanes in groups.items():
-            arriving.setdefault(offset, []).append(self._clocks.clock_of(block, warp, lanes, moment))
-        for offset, clocks in arriving.items():
-            phases = self._phases(offset)
-            phases.now = joined([phases.now, *clocks])
+        return {
+            at: self._clocks.clock_of(block, warp, lanes, moment) for (block, warp, _), (at, lanes) in groups.items()
+        }
+
+    def release(self, offset: int, clock: VectorClock | None) -> None:
+        """Join a clock to what the current phase releases."""
+        phases = self._phases(offset)
+        phases.now = joined([phases.now, clock])
+
+    def bring(self, offset: int, word: Any) -> None:
+        """Note that an operation, whose access word is given, completes in the current phase."""
+        self._phases(offset).words.append(word)
 
     def complete(self, offset: int) -> None:
-        """Complete the current phase, and the operations that it waits for."""
+        """Complete the current phase."""
         phases = self._phases(offset)
-        for pending in phases.pending:
-            self._operations.complete(pending)
-            for block, warp in np.argwhere(pending.lanes.any(axis=-1) & self._tracking).tolist():
-                lanes = np.flatnonzero(pending.lanes[block, warp]).tolist()
-                phases.now = joined([phases.now, self._clocks.clock_of(block, warp, lanes)])
-        phases.pending = []
-        phases.done, phases.now = joined([phases.done, phases.now]), None
+        known = self._clocks.clock_of_agents(np.array(phases.words, np.uint64)) if phases.words else None
+        phases.done, phases.now = joined([phases.done, phases.now, known]), None
+        phases.words.clear()
+        phases.ledger.clear()
+        phases.number += 1
 
-    def observe(self, touch: Touch, complete: Array) -> None:
-        """Let threads that observe a complete phase of their mbarrier, bool `[n]`, acquire its clock."""
+    def number(self, offset: int) -> int:
+        """Return the number of the current phase of an mbarrier."""
+        return self._phases(offset).number
+
+    def observe(self, touch: Touch, complete: Array, *, acquires: bool) -> None:
+        """Let threads that observe a complete phase of their mbarrier, bool `[n]`, acquire its clock, or find it."""
+        take = self._clocks.causality.acquire if acquires else self._clocks.causality.find
         who = np.stack([touch.who.block, touch.who.warp, touch.who.lane], axis=1)
         for offset in np.unique(touch.offset[complete]).tolist():
             clock = self._phases(offset).done
             some = who[complete & (touch.offset == offset)]
             if clock is not None:
-                self._clocks.causality.acquire(some, clock)
+                take(some, clock)
+
+    # Looks
+
+    def looked(self, touch: Touch, failed: Array) -> None:
+        """Note that threads look at their mbarriers, whose phases have a parity, some without success, bool `[n]`."""
+        self._looked[touch.lanes] = np.where(failed, touch.offset, -1)
+
+    def waited_for(self, lanes: Array) -> Iterator[int]:
+        """Yield the offsets of the mbarriers that threads looked at last, without success."""
+        found = np.unique(self._looked[lanes])
+        yield from found[found >= 0].tolist()
+
+    # The ledger
+
+    def count(self, offset: int, did: str, site: Site, number: int) -> None:
+        """Enter what happened in the current phase."""
+        self._phases(offset).ledger[did, site] += number
+
+    def ledger(self, offset: int) -> str:
+        """Describe what the current phase has counted."""
+        if offset not in self._at or not (entries := self._at[offset].ledger):
+            return "nothing has come in this phase"
+        lines = [
+            f"{_DID[did].format(number, s='s' * (number != 1))} at {site.place}"
+            for (did, site), number in [*entries.items()][:_MOST]
+        ]
+        more = [f"{len(entries) - _MOST} more lines"] if len(entries) > _MOST else []
+        return ", ".join([*lines, *more])

@@ -5,9 +5,9 @@ The rules (PTX ISA 9.1, 9.7.13.4, `membar` and `fence`; 9.7.12.8, `nanosleep`; 9
 1.  `fence` orders the accesses of its thread before and after it, for the threads of its scope: `.sc`, `.acq_rel`
     (the default), `.acquire` or `.release`. `membar.cta`, `.gl` and `.sys` are `fence.sc` of `.cta`, `.gpu`
     and `.sys`.
-2.  `fence.proxy` orders accesses through different proxies. Here all proxies access one memory, and asynchronous
-    copies have their own order (`async_operations`), so it has no effect. `fence.mbarrier_init` is for other blocks of
-    a cluster.
+2.  `fence.proxy.async` orders accesses of the generic proxy before those of the async proxy, for all memory or one
+    space (`warpmma.machine.report.asynchronous_rules`). Other proxies are not simulated: their fences have no effect.
+    `fence.mbarrier_init` is for other blocks of a cluster.
 3.  `nanosleep`, `pmevent`, `griddepcontrol` and `setmaxnreg` change no bit. A sleeping thread lets others run.
 4.  `trap` ends the launch with an error; so does `brkpt`, as there is no debugger.
 """
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from ...isa import Signature, address, value
 from ..forms import Form
@@ -38,11 +38,14 @@ class Fence(Control):
     Attributes
     ----------
     order : {"sc", "acq_rel", "acquire", "release", "weak"}
-        "weak" for fences without effect here (rule 2).
+        "weak" for fences of proxies.
+    crosses : tuple of str
+        The spaces in which earlier accesses become visible to the async proxy.
     """
 
     order: MemoryOrder
     scope: MemoryScope = "sys"
+    crosses: tuple[Literal["shared", "global"], ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,6 +75,11 @@ def _fence(words: tuple[str, ...]) -> dict[str, Any]:
     return {"order": next((x for x in words if x in ("sc", "acquire", "release")), "acq_rel"), "scope": scope}
 
 
+def _crosses(words: tuple[str, ...]) -> dict[str, Any]:
+    spaces = ("global",) if "global" in words else ("shared",) if words[-1] != "async" else ("shared", "global")
+    return {"order": "weak", "crosses": spaces}
+
+
 def _none(words: tuple[str, ...]) -> dict[str, Any]:
     acquires = "acquire" in words and "proxy" in words
     takes = (address("p", "generic"), value("a1", "imm", values=(128,)))
@@ -90,13 +98,16 @@ FORMS = (
         fields=lambda words: {"order": "sc", "scope": _LEVELS[words[1]]},
     ),
     _nothing(spelling="<membar fence>.proxy .alias", ptx=(7, 5)),
-    _nothing(spelling="fence.proxy .async{.<global shared::cta shared::cluster>}", since="sm_90", ptx=(8, 0)),
+    _nothing(
+        spelling="fence.proxy .async{.<global shared::cta shared::cluster>}", since="sm_90", ptx=(8, 0),
+        fields=_crosses,
+    ),
     _fences(spelling="fence.acquire.sync_restrict::shared::cluster .cluster", since="sm_90", ptx=(8, 6)),
     _fences(spelling="fence.release.sync_restrict::shared::cta .cluster", since="sm_90", ptx=(8, 6)),
     _nothing(
         spelling="fence.proxy.async::generic.<acquire.sync_restrict::shared::cluster "
         "release.sync_restrict::shared::cta> .cluster", since="sm_90", ptx=(8, 6),
-        fields=lambda words: {"order": "weak"},
+        fields=lambda words: {"order": "weak", "crosses": ("shared",)},
     ),
     _nothing(spelling="fence.mbarrier_init .release.cluster", since="sm_90", ptx=(8, 0)),
     _nothing(
