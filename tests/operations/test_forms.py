@@ -281,7 +281,7 @@ def test_every_row_says_how_we_know() -> None:
         ("ld.global.b32.ca.L1::evict_last", "is not a simulated instruction. Nearest: ld.global."),
         ("cp.async.cg.shared", "Nearest: cp.async.cg.shared.global"),
         ("bar.sink", "Nearest: bar.sync"),
-        ("cp.async.bulk.tensor.1d", "Nearest: cp.async.bulk.tensor.1d.shared::cta.global"),
+        ("cp.async.bulk.tensor.1d", "Nearest: cp.async.bulk.prefetch.tensor.1d.L2.global"),
         ("multimem.red.add.u32", "multimem is PTX, not simulated yet"),
         ("add.f31", "is not a simulated operation. Nearest: add.f32"),
         ("mma.foo", "mma.foo: unknown qualifier '.foo'"),

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import warpmma as wm
-from warpmma.errors import MnemonicError, PtxError, TargetError
+from warpmma.errors import PtxError, TargetError
 from warpmma.isa import OperandSpec, address, printed, value
-from warpmma.operations import MapPublication, MapReplacement, TensorCopy, row
+from warpmma.operations import REDUCED, MapPublication, MapReplacement, TensorCopy, row
 
 RECORDED = json.loads(gzip.decompress((Path(__file__).parents[1] / "data/tensor_copies_ptxas.json.gz").read_bytes()))
 LOAD = "cp.async.bulk.tensor.{}d.shared::cluster.global{}.mbarrier::complete_tx::bytes"
@@ -54,7 +54,9 @@ def test_the_type_of_a_map_names_the_reduction() -> None:
     for operation, type_ in (("add", "f16"), ("min", "bf16"), ("and", "u64"), ("inc", "u32"), ("add", "f32")):
         row(red(operation, type_))
     for operation, type_ in (("min", "f32"), ("inc", "s32"), ("and", "f16"), ("add", "u16")):
-        with pytest.raises(MnemonicError):
+        assert red(operation, type_) == ""
+    for operation, types in REDUCED.items():
+        for type_ in types:
             row(red(operation, type_))
 
 
@@ -66,11 +68,10 @@ def test_ptxas_takes_the_same(target: str) -> None:
     problems = wm.ptx.load(text).check(target).entries[0].problems
     refused = {int(str(x).split(":")[1]) for x in problems}
     first = head.count("\n") + 1
-    different = [
-        x for i, (x, answer) in enumerate(statements.items()) if (i + first in refused) == (answer[number] == "y")
-    ]
+    takes = [answer[number] == "y" for answer in statements.values()]
+    different = [x for i, x in enumerate(statements) if (i + first in refused) == takes[i]]
     assert different == []
-    assert sum(x[number] == "y" for x in RECORDED["taken"].values()) > 250  # of 1,000
+    assert sum(takes) > 250
 
 
 def test_an_older_target_has_none() -> None:

@@ -6,6 +6,7 @@ from .control import Control, Fence, Hint, Mbarrier, Stack, Trap
 from .effects import Access, Barrier, Copy, CopyGroup, Exit
 from .elements import float_code
 from .memory import (
+    REDUCED,
     AsyncStore,
     Atomic,
     BulkCopy,
@@ -27,6 +28,7 @@ __getattr__ = renamed(__name__, {"Row": "InstructionRow"})
 
 __all__ = [
     "DTYPES",
+    "REDUCED",
     "SPACES",
     "UNDEFINED",
     "WINDOWS",

@@ -5,6 +5,6 @@ from .addresses import ClusterAddress
 from .atomics import Atomic
 from .bulk import AsyncStore, BulkCopy
 from .caches import CacheControl, CachePolicy
-from .tensor_copies import MapPublication, MapReplacement, TensorCopy
+from .tensor_copies import REDUCED, MapPublication, MapReplacement, TensorCopy
 
 FORMS = (*loads_and_stores.FORMS, *bulk.FORMS, *tensor_copies.FORMS, *caches.FORMS, *addresses.FORMS, *atomics.FORMS)

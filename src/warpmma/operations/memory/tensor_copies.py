@@ -19,8 +19,10 @@ The rules (PTX ISA 9.1, 9.7.9.27, `cp.async.bulk.tensor`, `cp.reduce.async.bulk.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
+from types import MappingProxyType
 from typing import Any, Literal
 
 from ...isa import POLICY, OperandSpec, Signature, address, numbered, value
@@ -35,6 +37,14 @@ _IMAGES = "<3d 4d 5d>"  # im2col
 _OPERATIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
 MAP_SIZE = 128
 """Bytes of a tensor map."""
+
+_INTEGERS = ("u32", "s32", "u64", "s64")
+_EXTREMES = (*_INTEGERS, "f16", "bf16")
+REDUCED: Mapping[str, tuple[str, ...]] = MappingProxyType({
+    "add": ("u32", "s32", "u64", "f32", "f32.ftz", "f16", "bf16"), "min": _EXTREMES, "max": _EXTREMES,
+    "inc": ("u32",), "dec": ("u32",), "and": _INTEGERS, "or": _INTEGERS, "xor": _INTEGERS,
+})  # fmt: skip
+"""Element types of a map that each reduction takes; on others the instruction traps."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,8 +77,13 @@ class TensorCopy(InstructionRow):
         return self.rank - 2 if self.im2col and self.direction == "load" else 0
 
     def red(self, type: str) -> str:
-        """Return the mnemonic of the `red` that combines elements of a type as a reduction does."""
-        small = type in ("f16", "bf16")
+        """Return the mnemonic of the `red` that combines elements of a type as a reduction does; "" if there is none.
+
+        Sums of f32 keep subnormals, as `red` of shared memory does; those of f32.ftz are `red` of global memory.
+        """
+        if type not in REDUCED[self.operation]:
+            return ""
+        small, type = type in ("f16", "bf16"), type.removesuffix(".ftz")
         rounding = ".noftz" * small
         vector = ".v2" * (small and self.operation != "add")  # `red` has these for vectors only
         word = f"b{type[1:]}" if self.operation in ("and", "or", "xor") else type
@@ -94,10 +109,14 @@ class MapReplacement(InstructionRow):
         "global_address", "box_dim" and so on, as PTX names it.
     space : {"generic", "global", "shared"}
         Where the map is.
+    shift : int
+        How far the value is shifted to the left, in bits: 4 for strides in texts of PTX 8.5 and older, whose unit is
+        16 bytes.
     """
 
     field: str
     space: Space
+    shift: int = 0
 
     @cached_property
     def signature(self) -> Signature:
