@@ -1,0 +1,257 @@
+"""Compare tensor copies of the machine with a GPU: `python -m lab.record.tensor_copies --help`.
+
+Random copies in PTX, one for each block: loads, stores and reductions of every operation and type, of 1 to 5
+dimensions, tiled and im2col, with swizzle, interleave, fill and steps; a third of the maps have a wrong field, which
+the kernel replaces. The same PTX runs on the GPU and in warpmma, at the same addresses: tensors, shared memory, maps,
+and whether each wait ends are compared. What traps, or should not, runs in a process of its own with a time limit.
+Needs the driver and a GPU of sm_90a. Counts go to `tensor_copies.json` under --out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import warpmma as wm
+from lab.generators.tensor_map_cases import copy_case, im2col_case, map_of, tensor_bytes
+from lab.gpu.driver import Driver, DriverError
+from lab.gpu.tensor_copy_kernels import KINDS, REGION, REPLACEMENTS
+from lab.gpu.tensor_program_kernels import WAYS, program_text
+from warpmma.errors import WarpmmaError
+from warpmma.layouts import replace_field
+from warpmma.machine import HazardError
+from warpmma.operations import REDUCED
+
+__all__ = ["ROOM", "fault_cases", "in_warpmma", "random_cases", "written"]
+
+Array = npt.NDArray[Any]
+Case = dict[str, Any]
+
+ROOM = 64 << 10
+"""Bytes of memory that each case has for its tensor."""
+_BATCH, _SECONDS = 100, 60
+_OTHER = {
+    "rank": 4,
+    "box_dim": 250,
+    "global_dim": 3,
+    "element_stride": 8,
+    "global_stride": 1 << 30,
+    "global_address": 0,
+}
+
+
+def random_cases(rng: np.random.Generator, count: int) -> list[Case]:
+    """Make cases: arguments of a map, the copy, "way", and a replacement, its number and value, or None."""
+    found: list[Case] = []
+    while len(found) < count:
+        way = WAYS[int(rng.integers(1, len(WAYS)))] if rng.random() < 0.6 else "load"
+        kind, interleave = KINDS[int(rng.integers(len(KINDS)))], bool(rng.random() < 0.25)
+        store = way != "load"
+        if kind > 10:
+            case = im2col_case(rng, REGION, rank=kind % 10, store=store, interleave=interleave)
+        else:
+            case = copy_case(rng, REGION, store=store, interleave=interleave)
+        length = sum(s * d for s, d in zip(case["strides"], case["dims"][1:], strict=True))
+        if case["address"] + length + case["dims"][0] * 32 >= ROOM:
+            continue
+        if way in REDUCED and map_of(case).type not in REDUCED[way]:
+            continue
+        found.append({**case, "way": way, "replaced": _replacement(rng, case) if rng.random() < 0.3 else None})
+    return found
+
+
+def _replacement(rng: np.random.Generator, case: Case) -> int:
+    """Choose a field that the map has, and whose value a kernel can name."""
+    rank = len(case["dims"])
+    while True:
+        number = int(rng.integers(len(REPLACEMENTS)))
+        field, ordinal, immediate = REPLACEMENTS[number]
+        if field == "box_dim" and "box" not in case:
+            continue
+        if (ordinal or 0) >= rank - (field == "global_stride") or field == "elemtype":
+            continue
+        modes = {"interleave_layout": "interleave", "swizzle_mode": "swizzle", "fill_mode": "fill"}
+        if immediate is None or immediate == case[modes[field]]:
+            return number
+
+
+def _value(case: Case, address: int, field: str, ordinal: int | None) -> int:
+    """Return the right value of a field."""
+    names = {"box_dim": "box", "global_dim": "dims", "element_stride": "steps", "global_stride": "strides"}
+    if field in names:
+        return int(case[names[field]][ordinal or 0])
+    return {"rank": len(case["dims"]) - 1, "global_address": address}.get(field, 0)
+
+
+def written(cases: list[Case], base: int) -> tuple[Array, Array]:
+    """Return maps [case, 128] and orders [case, 16] of cases whose rooms begin at `base`."""
+    maps, orders = [], []
+    for i, case in enumerate(cases):
+        address = base + i * ROOM + case["address"]
+        made = map_of({**case, "address": address})
+        encoded, rank = made.encoded, len(case["dims"])
+        row = [rank if "box" in case else 10 + rank, *case["start"], *[0] * (5 - rank), *case["offsets"]]
+        row += [0] * (9 - len(row)) + [case["at"], WAYS.index(case["way"]), made.copied_bytes]
+        if case["replaced"] is None:
+            row += [0] * 4
+        else:
+            field, ordinal, immediate = REPLACEMENTS[case["replaced"]]
+            value = _value(case, address, field, ordinal)
+            wrong = _OTHER.get(field, 1 if immediate == 0 else 0)
+            encoded = replace_field(encoded, field, wrong, ordinal)
+            row += [case["replaced"] + 1, value & 0xFFFFFFFF, value >> 32, 0]
+        maps.append(np.frombuffer(encoded, np.uint8))
+        orders.append([x & 0xFFFFFFFF for x in row])
+    return np.array(maps), np.array(orders, np.uint32)
+
+
+def in_warpmma(arrays: Mapping[int, Array], count: int, parameters: list[int], **options: Any) -> dict[int, Array]:
+    """Run the module on arrays by address; return what they become."""
+    device = wm.Device("sm_90a")
+    placed = {address: device.map(x.copy(), address) for address, x in arrays.items()}
+    params = b"".join(x.to_bytes(8, "little") for x in parameters)
+    wm.ptx.load(program_text())["copies"].launch(device, count, 128, params=params, shared=REGION, **options)
+    return {address: x.numpy() for address, x in placed.items()}
+
+
+def _arrays(cases: list[Case], seed: int) -> list[Array]:
+    """Return the tensors and the regions of cases."""
+    rooms = np.resize(tensor_bytes(seed, 1 << 20), len(cases) * ROOM)
+    return [rooms, np.resize(tensor_bytes(seed + 1, 1 << 20), (len(cases), REGION))]
+
+
+def _on_both(cases: list[Case], seed: int) -> Iterator[tuple[str, Array, Array]]:
+    """Yield what the GPU and warpmma made of tensors, regions, maps and results."""
+    driver = Driver()
+    (function,) = driver.load(program_text(), ["copies"]).values()
+    rooms, regions = _arrays(cases, seed)
+    base = driver.place(rooms)
+    maps, orders = written(cases, base)
+    given = {"maps": maps, "orders": orders, "regions": regions, "results": np.zeros((len(cases), 2), np.uint32)}
+    places = {name: driver.place(x) for name, x in given.items()}
+    arguments = [x.to_bytes(8, "little") for x in places.values()]
+    driver.launch(function, [len(cases)], [128], arguments, shared=REGION)
+    driver.synchronise(30)
+    mine = in_warpmma({base: rooms, **{places[x]: given[x] for x in given}}, len(cases), list(places.values()))
+    for name, place, array in [("tensors", base, rooms), *((x, places[x], given[x]) for x in given)]:
+        theirs, ours = driver.fetch(place, array), mine[place]
+        if name == "results":  # the region's address is the GPU's own
+            theirs, ours = theirs[:, 0], ours[:, 0]
+        yield name, theirs.reshape(len(cases), -1), ours.reshape(len(cases), -1)
+
+
+def compare(count: int, seed: int) -> dict[str, Any]:
+    """Run random copies on both."""
+    rng = np.random.default_rng(seed)
+    cases, counts, shown = random_cases(rng, count), Counter[str](), []
+    for start in range(0, count, _BATCH):
+        batch = cases[start : start + _BATCH]
+        for name, theirs, ours in _on_both(batch, seed + start):
+            for i in np.flatnonzero((theirs != ours).any(axis=1)).tolist():
+                counts[f"different {name}, {batch[i]['way']}"] += 1
+                at = int(np.argmax(theirs[i] != ours[i]))
+                shown.append({**batch[i], "what": name, "first": at, "theirs": theirs[i, at : at + 8].tolist(),
+                              "ours": ours[i, at : at + 8].tolist()})  # fmt: skip
+        for case in batch:
+            mode, replaced = "tiled" if "box" in case else "im2col", case["replaced"] is not None
+            counts.update(["copies", case["way"], f"{mode} {len(case['dims'])}d"])
+            counts.update(["replaced"] * replaced + ["interleaved"] * bool(case["interleave"]))
+    return {"counts": counts, "shown": shown[:40]}
+
+
+# Copies that trap, or should not
+
+
+def _plain(way: str, kind: int = 6, **more: Any) -> Case:
+    made = {
+        "type": kind, "dims": [64, 32], "strides": [512], "address": 0, "interleave": 0, "swizzle": 0, "l2": 0,
+        "fill": 0, "steps": [1, 1], "box": [16, 8], "start": [0, 0], "at": 0, "offsets": [], "way": way,
+        "replaced": None,
+    }  # fmt: skip
+    return {**made, **more}
+
+
+def fault_cases() -> list[tuple[str, Case]]:
+    """List copies by name: each reduction of each type, misaligned maps, boxes that reach beyond shared memory."""
+    names = ("u8", "u16", "u32", "s32", "u64", "s64", "f16", "f32", "f64", "bf16", "f32.ftz", "tf32", "tf32.ftz")
+    found = [(f"{way} on {name}", _plain(way, n)) for way in WAYS[2:] for n, name in enumerate(names)]
+    found += [(f"map at {x}", _plain("load", map_at=x)) for x in (8, 16, 32, 64)]
+    found += [(f"box at {x}", _plain("load", at=x)) for x in (16, 64, 128, REGION - 128, REGION, 1 << 20)]
+    found += [(f"rank word {x}", _plain("load", rank=x)) for x in (1, 3, 13)]
+    found += [(f"{way} from {x}", _plain(way, start=x)) for way in ("load", "store", "add")
+              for x in ([4, 0], [0, -1], [-8, 0], [1 << 20, 0])]  # fmt: skip
+    found += [(f"bits of word 1: {x:#x}", _plain("load", bits=x)) for x in (3 << 11, 1 << 22, 15 << 7, 5 << 4, 1)]
+    return found
+
+
+def fault(number: int) -> dict[str, Any]:
+    """Run one copy on both; a GPU that traps cannot be used any more."""
+    name, case = fault_cases()[number]
+    driver = Driver()
+    (function,) = driver.load(program_text(), ["copies"]).values()
+    rooms, regions = _arrays([case], 7)
+    base = driver.place(rooms)
+    maps, orders = written([case], base)
+    orders[0, 0] = case.get("rank", orders[0, 0])
+    words = maps.reshape(-1).view(np.uint64).copy()
+    words[1] ^= np.uint64(case.get("bits", 0))
+    shifted, at = np.zeros(256, np.uint8), case.get("map_at", 0)
+    shifted[at : at + 128] = words.view(np.uint8)
+    given = [shifted, orders, regions, np.zeros((1, 2), np.uint32)]
+    places = [driver.place(x) for x in given]
+    parameters = [places[0] + at, *places[1:]]
+    try:
+        mine = in_warpmma({base: rooms, **dict(zip(places, given, strict=True))}, 1, parameters)
+        ours = "no trap"
+    except HazardError as error:
+        mine, ours = {}, str(error.hazard)
+    except WarpmmaError as error:
+        mine, ours = {}, f"not simulated: {error}"
+    try:
+        driver.launch(function, [1], [128], [x.to_bytes(8, "little") for x in parameters], shared=REGION)
+        driver.synchronise(10)
+        theirs = "no trap"
+    except DriverError as error:
+        return {"name": name, "gpu": str(error), "warpmma": ours, "agree": ours != "no trap"}
+    same = all((driver.fetch(x, a) == mine[x]).all() for x, a in ((base, rooms), (places[2], regions)) if mine)
+    return {"name": name, "gpu": theirs, "warpmma": ours, "agree": ours == "no trap" and same}
+
+
+def main() -> None:
+    """Compare everything, or run one part in this process."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--count", type=int, default=800, help="random copies")
+    parser.add_argument("--seed", type=int, default=26)
+    parser.add_argument("--out", type=Path, default=Path())
+    parser.add_argument("--fault", type=int, help="run this case of those that may trap, alone")
+    asked = parser.parse_args()
+    if asked.fault is not None:
+        print(json.dumps(fault(asked.fault)))
+        return
+    found: dict[str, Any] = {"copies": compare(asked.count, asked.seed), "faults": []}
+    for number, (name, _) in enumerate(fault_cases()):
+        command = [sys.executable, "-m", "lab.record.tensor_copies", "--fault", str(number)]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)
+            found["faults"].append(json.loads(done.stdout.splitlines()[-1]))
+        except (subprocess.TimeoutExpired, IndexError, ValueError) as error:
+            found["faults"].append({"name": name, "agree": False, "gpu": f"{type(error).__name__}: {error}"})
+    asked.out.mkdir(parents=True, exist_ok=True)
+    (asked.out / "tensor_copies.json").write_text(json.dumps(found, indent=1))
+    print(json.dumps(found["copies"]["counts"], indent=1))
+    for each in found["faults"]:
+        if not each["agree"]:
+            print(json.dumps(each))
+
+
+if __name__ == "__main__":
+    main()
