@@ -28,11 +28,11 @@ from ...layouts import BoxCopy, TensorMap
 from ...operations import Atomic, TensorCopy, row
 from ..base import Origin, Poison, Site
 from ..block import Batch, Results, touches
-from ..memory import Touch
+from ..memory import Allocation, Touch
 from ..order import CLUSTER_BLOCKS
-from ..sync import Groups, Pending, Touched
+from ..sync import AsyncOperation, Combine, Groups, Touched
 from .load_store import address, read
-from .mbarriers import transacted
+from .mbarriers import signal
 from .updating import taking_turns
 
 _LINE, _MAP_LINE, _MAP_BYTES = 128, 64, 128
@@ -85,7 +85,8 @@ def copy_box(batch: Batch, site: Site, row: TensorCopy, operands: Sequence[Any],
         operations = _load(batch, site, copies, lanes)
         sizes: Array = np.zeros(lanes.shape, np.int64)
         sizes[lanes] = [copy.box.copied_bytes for copy in copies]
-        transacted(batch, site, barriers, sizes, lanes, Pending(lanes, operations))
+        for found in signal(batch, site, barriers, sizes, lanes):
+            batch.async_operations.arrival(site, at, found.touch.lanes, found, operations)
     return ()
 
 
@@ -249,7 +250,7 @@ def _taken(
     space = "shared" if side == "near" else "global"
     for part in _parts(copies, side, lanes):
         for _, allocation, touch in touches(batch, site, space, part.address, part.size, part.lanes, 1):
-            found, poison = allocation.load(touch, 1)
+            found, poison = allocation.load(touch.in_async_proxy(), 1)
             some = np.flatnonzero(touch.lanes[part.lanes]).tolist()
             for n, i in enumerate(some):
                 data[part.which[i]][part.begin[i] : part.begin[i] + part.size] = found[n]
@@ -261,7 +262,7 @@ def _taken(
     return data, bits, origin, sources
 
 
-def _load(batch: Batch, site: Site, copies: Sequence[_Copy], lanes: Array) -> list[Any]:
+def _load(batch: Batch, site: Site, copies: Sequence[_Copy], lanes: Array) -> list[AsyncOperation]:
     """Begin loads."""
     sizes = [-(-copy.far_bytes // 8) * 8 for copy in copies]
     data, bits, origin, sources = _taken(batch, site, copies, "far", sizes, lanes)
@@ -295,7 +296,7 @@ def _store(batch: Batch, site: Site, row: TensorCopy, copies: Sequence[_Copy], l
         bad = lanes.copy()
         bad[lanes] = [x.any() for x in poisoned]
         batch.decide(site, Poison(np.repeat(bad[..., None], 1, axis=-1).astype(np.uint8), origin), lanes)
-    _combine(batch, site, row, copies, data, lanes)
+    _combine(batch, site, row, copies, data, sources, lanes)
 
 
 def _carried(box: BoxCopy) -> BoxCopy:
@@ -310,71 +311,64 @@ def _spread(box: BoxCopy, bits: Array) -> Array:
     return all_ones(bits.view(f"u{box.itemsize}") != 0, np.dtype(f"u{box.itemsize}").type).view(np.uint8)
 
 
-# The machinery of asynchronous operations: `_begin`, `_issued` and `transacted` above alone touch it
-
-
 def _begin(
     batch: Batch, site: Site, side: str, copies: Sequence[_Copy], data: Sequence[Array],
     poisoned: Sequence[Array] | None, origin: Origin | None, sources: list[Touched], lanes: Array,
-    groups: Groups | None,
-) -> list[Any]:  # fmt: skip
+    groups: Groups | None, combine: Combine | None = None,
+) -> list[AsyncOperation]:  # fmt: skip
     """Begin operations that write the runs of one side, with the bytes and the poison of each copy."""
-    operations = []
+    operations: list[AsyncOperation] = []
+    space = "shared" if side == "near" else "global"
     for part in _parts(copies, side, lanes):
 
         def cut(of: Sequence[Array], part: _Part = part) -> Array:
             return np.stack([of[i][b : b + part.size] for i, b in zip(part.which, part.begin, strict=True)])
 
         poison = None if poisoned is None else Poison(cut(poisoned), origin)
-        operations.append(_issued(batch, site, side, part, cut(data), poison, sources if part.first else [], groups))
+        pieces = touches(batch, site, space, part.address, part.size, part.lanes, 1)
+        targets = (
+            (allocation, touch.in_async_proxy())
+            for memory, allocation, touch in pieces
+            if memory.writeable(allocation, touch)
+        )
+        operations.append(batch.async_operations.issue(
+            site, part.address, targets, cut(data), part.lanes, sources if part.first else [], groups, poison,
+            combine=combine, part=groups is None, overwritten=partial(_overwritten, operations),
+        ))  # fmt: skip
     return operations
 
 
-def _issued(
-    batch: Batch, site: Site, side: str, part: _Part, data: Array, poison: Poison | None, sources: list[Touched],
-    groups: Groups | None,
-) -> Any:  # fmt: skip
-    """Begin an operation that writes a run; it ends the reading of the sources of its copies."""
-    space = "shared" if side == "near" else "global"
-    pieces = touches(batch, site, space, part.address, part.size, part.lanes, 1)
-    targets = ((allocation, touch) for memory, allocation, touch in pieces if memory.writeable(allocation, touch))
-    pending = batch.async_operations.issue(site, part.address, targets, data, part.lanes, [], groups, poison)
-    (operation,) = pending.operations
-    for allocation, touch in sources:
-        some = touch.of(operation.lanes)
-        if len(some.offset):
-            operation.sources.append((allocation, some))
-            allocation.shadow.will_read(some, partial(_overwritten, operation))
-    return operation
-
-
-def _overwritten(operation: Any, source: Touch, bad: Array, origin: Origin) -> None:
+def _overwritten(operations: Sequence[AsyncOperation], source: Touch, bad: Array, origin: Origin) -> None:
     """Make poison of all that a lane writes, if some of what it still has to read is overwritten."""
-    bits = np.zeros(operation.data.shape, np.uint8)
     lanes = np.zeros(source.lanes.shape, bool)
     lanes[source.lanes] = bad.any(axis=1)
-    bits[lanes[operation.lanes]] = 0xFF
-    operation.poison = Poison(bits, origin).plus(operation.poison)
+    for operation in operations:
+        bits = np.zeros(operation.data.shape, np.uint8)
+        bits[lanes[operation.lanes]] = 0xFF
+        operation.poison = Poison(bits, origin).plus(operation.poison)
 
 
 # Rule 5
 
 
 def _combine(
-    batch: Batch, site: Site, reduction: TensorCopy, copies: Sequence[_Copy], data: Sequence[Array], lanes: Array
-) -> None:
-    """Combine the data of copies with the current elements."""
+    batch: Batch, site: Site, reduction: TensorCopy, copies: Sequence[_Copy], data: Sequence[Array],
+    sources: list[Touched], lanes: Array,
+) -> None:  # fmt: skip
+    """Begin reductions, by the type of their maps."""
     for type_ in dict.fromkeys(x.type for x in copies):
         which = [i for i, x in enumerate(copies) if x.type == type_]
         some: Array = np.zeros(lanes.size, bool)
         some[np.flatnonzero(lanes)[which]] = True
+        some = some.reshape(lanes.shape)
+        combine = partial(_combined, batch, reduction.red(type_), "shared" if type_ == "f32" else "global")
+        mine = [(allocation, of) for allocation, touch in sources if len((of := touch.of(some)).offset)]
         of_type, values = [copies[i] for i in which], [data[i] for i in which]
-        atomic, size = cast(Atomic, row(reduction.red(type_))), of_type[0].box.itemsize
-        as_in = "shared" if type_ == "f32" else "global"  # `red` of shared memory keeps subnormals
-        for part in _parts(of_type, "far", some.reshape(lanes.shape)):
-            given = np.stack([values[i][b : b + part.size] for i, b in zip(part.which, part.begin, strict=True)])
-            for memory, allocation, touch in touches(batch, site, "global", part.address, part.size, part.lanes, size):
-                if memory.writeable(allocation, touch):
-                    words = np.ascontiguousarray(given[touch.lanes[part.lanes]]).view(f"u{size}")
-                    turns = partial(taking_turns, batch, atomic, as_in, [words])
-                    allocation.update(touch.strong("relaxed", "gpu"), size, turns)
+        _begin(batch, site, "far", of_type, values, None, None, mine, some, "cp.async.bulk", combine)
+
+
+def _combined(batch: Batch, red: str, like: str, memory: Allocation, touch: Touch, data: Array) -> None:
+    """Combine data with the current elements; `red` of shared memory keeps subnormals."""
+    atomic = cast(Atomic, row(red))
+    words = np.ascontiguousarray(data).view(f"u{atomic.bits // 8}")
+    memory.update(touch.strong("relaxed", "gpu"), atomic.bits // 8, partial(taking_turns, batch, atomic, like, [words]))
