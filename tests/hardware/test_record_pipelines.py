@@ -46,7 +46,7 @@ def test_states_and_tokens() -> None:
     assert len(recorded) == 96 and tokens > 500
 
 
-@pytest.mark.alike(8)
+@pytest.mark.alike(16)
 @pytest.mark.parametrize("number", range(len(PIPELINES)))
 def test_pipelines(number: int) -> None:
     for options in ({"hazards": "off"}, {}, {"seed": 1 + number}):
