@@ -11,7 +11,8 @@ The rules (PTX ISA 9.1, 9.7.9.27, `cp.async.bulk.tensor`, `cp.reduce.async.bulk.
 3.  A load is counted by an mbarrier, a store or a reduction joins a bulk group of its thread, as `cp.async.bulk` does
     (`bulk`). The type of a reduction is that of the map.
 4.  `tensormap.replace` changes one field of a map in memory. Its values are immediates where PTX numbers them, and so
-    is the dimension of a field that has one for each.
+    is the dimension of a field that has one for each. A stride is in bytes, in texts of every version: ptxas 13.0 emits
+    one code for them.
 5.  `tensormap.cp_fenceproxy` copies a map of a block from shared to global memory, by a whole warp, and releases it.
 6.  Forms of sm_100 alone (`.tile::gather4`, `.tile::scatter4`, `.im2col::w`, `.cta_group`, `.swizzle_atomicity`) are
     absent.
@@ -109,14 +110,10 @@ class MapReplacement(InstructionRow):
         "global_address", "box_dim" and so on, as PTX names it.
     space : {"generic", "global", "shared"}
         Where the map is.
-    shift : int
-        How far the value is shifted to the left, in bits: 4 for strides in texts of PTX 8.5 and older, whose unit is
-        16 bytes.
     """
 
     field: str
     space: Space
-    shift: int = 0
 
     @cached_property
     def signature(self) -> Signature:

@@ -9,8 +9,7 @@ The rules:
    registers (`widened`).
 3. An operand in the brackets of an address, such as the coordinates of a tensor, is the one that follows the address.
    There the address has no offset.
-4. In texts of PTX 8.5 and older, the strides of `tensormap.replace` are in units of 16 bytes.
-5. `setp` with two destinations, and video instructions with bytes, halves and signs, have separate rows.
+4. `setp` with two destinations, and video instructions with bytes, halves and signs, have separate rows.
 """
 
 from __future__ import annotations
@@ -27,11 +26,9 @@ from ..._text import counted
 from ...errors import MnemonicError
 from ...isa import OperandSpec, PtxInstruction, present
 from ...machine import Slot, StepOperand
-from ...operations import DTYPES, Access, MapReplacement, Operation, RegisterType, with_complement, with_selectors
+from ...operations import DTYPES, Access, Operation, RegisterType, with_complement, with_selectors
 from ..text import Negation, Operand, Place, Selection, Statement, Symbol, VectorOf
 from .resolving import Resolver, written
-
-_STRIDES_IN_BYTES = (8, 6)
 
 
 @dataclass(frozen=True)
@@ -83,9 +80,7 @@ def _written_out(names: Resolver, statement: Statement, row: PtxInstruction) -> 
 
 
 def _variant(names: Resolver, statement: Statement, row: PtxInstruction) -> tuple[Statement, PtxInstruction]:
-    """Return a statement without selectors and signs, and the row that has them (rules 4 and 5)."""
-    if isinstance(row, MapReplacement) and row.field == "global_stride" and names.version < _STRIDES_IN_BYTES:
-        return statement, replace(row, shift=4)
+    """Return a statement without selectors and signs, and the row that has them (rule 4)."""
     if not isinstance(row, Operation) or row.variant is None:
         return statement, row
     try:

@@ -64,7 +64,6 @@ class Resolver:
         self.declared = Declared(function)
         self._made: dict[tuple[str, int, int], Slot] = {}
         self.frame: dict[tuple[str, int], int] = {}
-        self.version = module.version
 
     def fail(self, statement: Statement, text: str) -> PtxError:
         """Make an error at a statement."""
