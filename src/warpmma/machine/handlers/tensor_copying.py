@@ -166,7 +166,7 @@ def _planned(row: TensorCopy, encoded: bytes, at: int, numbers: tuple[int, ...])
     if given.im2col != row.im2col:
         ours, its = ("im2col" if x else "tiled" for x in (row.im2col, given.im2col))
         raise OperandError(f"the tensor map is of mode {its}, and the instruction of mode {ours}")
-    if row.operation and not row.red(given.type):
+    if row.operation and given.type not in row.reds:
         raise OperandError(
             f"the tensor map is of {given.type}, which .{row.operation} does not combine: {_TRAPS}; an element type of "
             "a map decides what a reduction is"
@@ -369,7 +369,7 @@ def _combine(
         some: Array = np.zeros(lanes.size, bool)
         some[np.flatnonzero(lanes)[which]] = True
         of_type, values = [copies[i] for i in which], [data[i] for i in which]
-        atomic, size = cast(Atomic, row(reduction.red(type_))), of_type[0].box.itemsize
+        atomic, size = cast(Atomic, row(reduction.reds[type_])), of_type[0].box.itemsize
         as_in = "shared" if type_ == "f32" else "global"  # `red` of shared memory keeps subnormals
         for part in _parts(of_type, "far", some.reshape(lanes.shape)):
             given = np.stack([values[i][b : b + part.size] for i, b in zip(part.which, part.begin, strict=True)])

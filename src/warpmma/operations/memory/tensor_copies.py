@@ -77,18 +77,15 @@ class TensorCopy(InstructionRow):
         """Offsets of an im2col load."""
         return self.rank - 2 if self.im2col and self.direction == "load" else 0
 
-    def red(self, type: str) -> str:
-        """Return the mnemonic of the `red` that combines elements of a type as a reduction does; "" if there is none.
+    @cached_property
+    def reds(self) -> Mapping[str, str]:
+        """Mnemonics of the `red` that combines elements as a reduction does, by the element types that it takes.
 
         Sums of f32 keep subnormals, as `red` of shared memory does; those of f32.ftz are `red` of global memory.
         """
-        if type not in REDUCED[self.operation]:
-            return ""
-        small, type = type in ("f16", "bf16"), type.removesuffix(".ftz")
-        rounding = ".noftz" * small
-        vector = ".v2" * (small and self.operation != "add")  # `red` has these for vectors only
-        word = f"b{type[1:]}" if self.operation in ("and", "or", "xor") else type
-        return f"red.relaxed.gpu.global.{self.operation}{rounding}{vector}.{word}"
+        return MappingProxyType(
+            {x: _red(self.operation, x.removesuffix(".ftz")) for x in REDUCED.get(self.operation, ())}
+        )
 
     @cached_property
     def signature(self) -> Signature:
@@ -150,6 +147,14 @@ _LONG = ("global_address", "global_stride")
 def _place(rank: int) -> tuple[OperandSpec, ...]:
     """Rule 1."""
     return (address("q", "generic", other="b32"), numbered("c", rank, "s32", braces="always", within=True))
+
+
+def _red(operation: str, type_: str) -> str:
+    """Return the mnemonic of the `red` that combines elements of a type as a reduction does."""
+    small = type_ in ("f16", "bf16")
+    vector = ".v2" * (small and operation != "add")  # `red` has these for vectors only
+    word = f"b{type_[1:]}" if operation in ("and", "or", "xor") else type_
+    return f"red.relaxed.gpu.global.{operation}{'.noftz' * small}{vector}.{word}"
 
 
 def _moved(count: int) -> tuple[OperandSpec, ...]:
