@@ -49,7 +49,7 @@ def test_the_type_of_a_map_names_the_reduction() -> None:
     def red(operation: str, type_: str) -> str:
         found = row(f"cp.reduce.async.bulk.tensor.2d.global.shared::cta.{operation}.bulk_group")
         assert isinstance(found, TensorCopy)
-        return found.red(type_)
+        return found.reds.get(type_, "")
 
     for operation, type_ in (("add", "f16"), ("min", "bf16"), ("and", "u64"), ("inc", "u32"), ("add", "f32")):
         row(red(operation, type_))

@@ -7,7 +7,7 @@ The rules:
 2. Optional operands may be omitted, from the last one backwards. A second result follows `|`, or is omitted.
 3. An implicit operand is read or written without being named in the text: the carry.
 4. A signature validates itself (`problem`): a table checks each signature when it creates the row.
-5. An operand may stand in the brackets of the address before it: `[p, {c0, c1}]`, the coordinates of a tensor.
+5. The coordinates of a tensor are an operand within the brackets of the address before it: `[p, {c0, c1}]`.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class OperandSpec(Shown):
     values : collection of int
         Legal values of an immediate; all if empty.
     within : bool
-        Whether it stands in the brackets of the address before it (rule 5).
+        Whether it is written within the brackets of the address before it (rule 5).
     selector : str
         What a video instruction writes after it, such as "b0", or "-" before it.
     """
@@ -169,7 +169,7 @@ class OperandSpec(Shown):
         if _PLAIN.fullmatch(self.type) and self.kind != register_type(self.type) and not self.wider:
             return f"{self}: a register of {self.kind} does not hold {self.type}"
         if self.within and self.role != "source":
-            return f"{self}: only sources stand in the brackets of an address"
+            return f"{self}: only a source is written within the brackets of an address"
         if (self.paired or self.sink) and self.role != "result":
             return f"{self}: only results are paired or discarded"
         return ""

@@ -167,7 +167,7 @@ def _planned(row: TensorCopy, encoded: bytes, at: int, numbers: tuple[int, ...])
     if given.im2col != row.im2col:
         ours, its = ("im2col" if x else "tiled" for x in (row.im2col, given.im2col))
         raise OperandError(f"the tensor map is of mode {its}, and the instruction of mode {ours}")
-    if row.operation and not row.red(given.type):
+    if row.operation and given.type not in row.reds:
         raise OperandError(
             f"the tensor map is of {given.type}, which .{row.operation} does not combine: {_TRAPS}; an element type of "
             "a map decides what a reduction is"
@@ -361,7 +361,7 @@ def _combine(
         some: Array = np.zeros(lanes.size, bool)
         some[np.flatnonzero(lanes)[which]] = True
         some = some.reshape(lanes.shape)
-        combine = partial(_combined, batch, reduction.red(type_), "shared" if type_ == "f32" else "global")
+        combine = partial(_combined, batch, reduction.reds[type_], "shared" if type_ == "f32" else "global")
         mine = [(allocation, of) for allocation, touch in sources if len((of := touch.of(some)).offset)]
         of_type, values = [copies[i] for i in which], [data[i] for i in which]
         _begin(batch, site, "far", of_type, values, None, None, mine, some, "cp.async.bulk", combine)

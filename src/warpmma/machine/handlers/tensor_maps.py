@@ -58,7 +58,7 @@ def replace(batch: Batch, site: Site, row: MapReplacement, operands: Sequence[An
 
 
 def _replaced(row: MapReplacement, encoded: bytes, value: int, ordinal: int | None) -> bytes:
-    return replace_field(encoded, row.field, value << row.shift, ordinal)
+    return replace_field(encoded, row.field, value, ordinal)
 
 
 def publish(batch: Batch, site: Site, row: MapPublication, operands: Sequence[Any], lanes: Array) -> Results:

@@ -11,7 +11,8 @@ The rules (PTX ISA 9.1, 9.7.9.27, `cp.async.bulk.tensor`, `cp.reduce.async.bulk.
 3.  A load is counted by an mbarrier, a store or a reduction joins a bulk group of its thread, as `cp.async.bulk` does
     (`bulk`). The type of a reduction is that of the map.
 4.  `tensormap.replace` changes one field of a map in memory. Its values are immediates where PTX numbers them, and so
-    is the dimension of a field that has one for each.
+    is the dimension of a field that has one for each. A stride is in bytes, in texts of every version: ptxas 13.0 emits
+    one code for them.
 5.  `tensormap.cp_fenceproxy` copies a map of a block from shared to global memory, by a whole warp, and releases it.
 6.  Forms of sm_100 alone (`.tile::gather4`, `.tile::scatter4`, `.im2col::w`, `.cta_group`, `.swizzle_atomicity`) are
     absent.
@@ -76,18 +77,15 @@ class TensorCopy(InstructionRow):
         """Offsets of an im2col load."""
         return self.rank - 2 if self.im2col and self.direction == "load" else 0
 
-    def red(self, type: str) -> str:
-        """Return the mnemonic of the `red` that combines elements of a type as a reduction does; "" if there is none.
+    @cached_property
+    def reds(self) -> Mapping[str, str]:
+        """Mnemonics of the `red` that combines elements as a reduction does, by the element types that it takes.
 
         Sums of f32 keep subnormals, as `red` of shared memory does; those of f32.ftz are `red` of global memory.
         """
-        if type not in REDUCED[self.operation]:
-            return ""
-        small, type = type in ("f16", "bf16"), type.removesuffix(".ftz")
-        rounding = ".noftz" * small
-        vector = ".v2" * (small and self.operation != "add")  # `red` has these for vectors only
-        word = f"b{type[1:]}" if self.operation in ("and", "or", "xor") else type
-        return f"red.relaxed.gpu.global.{self.operation}{rounding}{vector}.{word}"
+        return MappingProxyType(
+            {x: _red(self.operation, x.removesuffix(".ftz")) for x in REDUCED.get(self.operation, ())}
+        )
 
     @cached_property
     def signature(self) -> Signature:
@@ -109,14 +107,10 @@ class MapReplacement(InstructionRow):
         "global_address", "box_dim" and so on, as PTX names it.
     space : {"generic", "global", "shared"}
         Where the map is.
-    shift : int
-        How far the value is shifted to the left, in bits: 4 for strides in texts of PTX 8.5 and older, whose unit is
-        16 bytes.
     """
 
     field: str
     space: Space
-    shift: int = 0
 
     @cached_property
     def signature(self) -> Signature:
@@ -153,6 +147,14 @@ _LONG = ("global_address", "global_stride")
 def _place(rank: int) -> tuple[OperandSpec, ...]:
     """Rule 1."""
     return (address("q", "generic", other="b32"), numbered("c", rank, "s32", braces="always", within=True))
+
+
+def _red(operation: str, type_: str) -> str:
+    """Return the mnemonic of the `red` that combines elements of a type as a reduction does."""
+    small = type_ in ("f16", "bf16")
+    vector = ".v2" * (small and operation != "add")  # `red` has these for vectors only
+    word = f"b{type_[1:]}" if operation in ("and", "or", "xor") else type_
+    return f"red.relaxed.gpu.global.{operation}{'.noftz' * small}{vector}.{word}"
 
 
 def _moved(count: int) -> tuple[OperandSpec, ...]:
