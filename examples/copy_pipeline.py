@@ -53,7 +53,8 @@ def expected(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Sum the tiles in their order; what lies below the tensor is 0."""
     padded = np.zeros((TILES * ROWS, COLUMNS), np.float32)
     padded[: len(x)] = x[:, :COLUMNS]
-    return np.add.accumulate(padded.reshape(TILES, ROWS, COLUMNS), dtype=np.float32)[-1]
+    sums: np.ndarray[Any, Any] = np.add.accumulate(padded.reshape(TILES, ROWS, COLUMNS), dtype=np.float32)
+    return np.asarray(sums[-1])
 
 
 def main(twin: bool = True) -> None:
