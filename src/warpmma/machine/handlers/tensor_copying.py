@@ -361,7 +361,7 @@ def _combine(
         some: Array = np.zeros(lanes.size, bool)
         some[np.flatnonzero(lanes)[which]] = True
         some = some.reshape(lanes.shape)
-        combine = partial(_combined, batch, reduction.reds[type_], "shared" if type_ == "f32" else "global")
+        combine = partial(_combined, batch, reduction.reds[type_], "shared" if type_ in ("f32", "tf32") else "global")
         mine = [(allocation, of) for allocation, touch in sources if len((of := touch.of(some)).offset)]
         of_type, values = [copies[i] for i in which], [data[i] for i in which]
         _begin(batch, site, "far", of_type, values, None, None, mine, some, "cp.async.bulk", combine)

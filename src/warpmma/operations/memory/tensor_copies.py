@@ -43,7 +43,7 @@ _INTEGERS = ("u32", "s32", "u64", "s64")
 _BITS = ("u32", "s32", "u64")  # not s64: an H200 traps
 _EXTREMES = (*_INTEGERS, "f16", "bf16")
 REDUCED: Mapping[str, tuple[str, ...]] = MappingProxyType({
-    "add": ("u32", "s32", "u64", "f32", "f32.ftz", "f16", "bf16"), "min": _EXTREMES, "max": _EXTREMES,
+    "add": ("u32", "s32", "u64", "f32", "f32.ftz", "f64", "tf32", "tf32.ftz", "f16", "bf16"), "min": _EXTREMES, "max": _EXTREMES,
     "inc": ("u32",), "dec": ("u32",), "and": _BITS, "or": _BITS, "xor": _BITS,
 })  # fmt: skip
 """Element types of a map that each reduction takes; on others the instruction traps."""
@@ -85,7 +85,10 @@ class TensorCopy(InstructionRow):
         Sums of f32 keep subnormals, as `red` of shared memory does; those of f32.ftz are `red` of global memory.
         """
         return MappingProxyType(
-            {x: _red(self.operation, x.removesuffix(".ftz")) for x in REDUCED.get(self.operation, ())}
+            {
+                x: _red(self.operation, x.removesuffix(".ftz").replace("tf32", "f32"))
+                for x in REDUCED.get(self.operation, ())
+            }
         )
 
     @cached_property
