@@ -10,7 +10,7 @@ The rules are those of `bulk_copying` and, for what a copy moves, those of `layo
 3. An mbarrier counts all bytes of the box, those of filled elements too.
 4. What a load reads and what a store or a reduction writes is what is inside of the tensor. Runs of adjacent bytes are
    one access of their lane.
-5. Reductions are those of `red`; sums of f32 keep subnormals, those of f32.ftz do not.
+5. Reductions are those of `red`; sums of f32 and tf32 keep subnormals, those of f32.ftz and tf32.ftz do not.
 """
 
 from __future__ import annotations
