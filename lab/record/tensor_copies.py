@@ -30,7 +30,7 @@ from lab.record.pipelines import digest
 from warpmma.errors import WarpmmaError
 from warpmma.machine import HazardError
 
-__all__ = ["BATCH", "SEED", "fault_cases"]
+__all__ = ["BATCH", "SEED", "digest", "fault_cases"]
 
 Array = npt.NDArray[Any]
 Case = dict[str, Any]

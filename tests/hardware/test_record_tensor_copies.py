@@ -11,8 +11,7 @@ import pytest
 from lab.generators.tensor_map_cases import tensor_bytes
 from lab.generators.tensor_program_cases import ROOM, in_warpmma, random_cases, written
 from lab.gpu.tensor_copy_kernels import REGION
-from lab.record.pipelines import digest
-from lab.record.tensor_copies import BATCH, SEED
+from lab.record.tensor_copies import BATCH, SEED, digest
 
 RECORDED = json.loads((Path(__file__).parents[1] / "data/h200_tensor_programs.json").read_text())["digests"]
 CASES = random_cases(np.random.default_rng(SEED), len(RECORDED) // 2 * BATCH)

@@ -132,6 +132,8 @@ def added(a: Any, b: Any, ftz: bool) -> Any:
         tiny = np.finfo(np.float32).tiny
         return np.where(np.abs(x) < tiny, np.copysign(np.float32(0), x), x) if ftz else x
 
+    if a.dtype == np.float64:
+        return np.where(np.isnan(a + b), np.nan, a + b).view(np.uint8)
     total = flushed(flushed(a.astype(np.float32)) + flushed(b.astype(np.float32))).astype(a.dtype)
     bits = np.ascontiguousarray(total).view(f"u{a.dtype.itemsize}").copy()
     bits[np.isnan(total.astype(np.float32))] = 0x7FFFFFFF if a.dtype.itemsize == 4 else 0x7FFF

@@ -4,15 +4,18 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import pytest
+from oracles import skip_without
 
 import warpmma as wm
 
 tl: Any = pytest.importorskip("triton.language")
 triton: Any = pytest.importorskip("triton")
-torch: Any = pytest.importorskip("torch")
+skip_without("torch")
+torch: Any = importlib.import_module("torch")
 if not hasattr(tl, "make_tensor_descriptor"):
     pytest.skip("this Triton has no descriptors", allow_module_level=True)
 

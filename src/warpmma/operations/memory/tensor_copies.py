@@ -43,7 +43,8 @@ _INTEGERS = ("u32", "s32", "u64", "s64")
 _BITS = ("u32", "s32", "u64")  # not s64: an H200 traps
 _EXTREMES = (*_INTEGERS, "f16", "bf16")
 REDUCED: Mapping[str, tuple[str, ...]] = MappingProxyType({
-    "add": ("u32", "s32", "u64", "f32", "f32.ftz", "f64", "tf32", "tf32.ftz", "f16", "bf16"), "min": _EXTREMES, "max": _EXTREMES,
+    "add": ("u32", "s32", "u64", "f32", "f32.ftz", "f64", "tf32", "tf32.ftz", "f16", "bf16"),
+    "min": _EXTREMES, "max": _EXTREMES,
     "inc": ("u32",), "dec": ("u32",), "and": _BITS, "or": _BITS, "xor": _BITS,
 })  # fmt: skip
 """Element types of a map that each reduction takes; on others the instruction traps."""
