@@ -14,7 +14,7 @@ import warpmma as wm
 
 tl: Any = pytest.importorskip("triton.language")
 triton: Any = pytest.importorskip("triton")
-skip_without("torch")
+skip_without("PyTorch")
 torch: Any = importlib.import_module("torch")
 if not hasattr(tl, "make_tensor_descriptor"):
     pytest.skip("this Triton has no descriptors", allow_module_level=True)
