@@ -28,8 +28,11 @@ from warpmma.operations import (
     Fence,
     Hint,
     InstructionRow,
+    MapPublication,
+    MapReplacement,
     Mbarrier,
     Stack,
+    TensorCopy,
     Trap,
     WmmaMove,
     WmmaMultiply,
@@ -43,7 +46,7 @@ __all__ = ["ENTRIES", "KINDS", "a_row"]
 
 KINDS: tuple[type[InstructionRow], ...] = (
     Access, AsyncStore, Atomic, Barrier, BulkCopy, CacheControl, CachePolicy, ClusterAddress, Copy, CopyGroup, Exit,
-    Fence, Hint, Mbarrier, Stack, Trap, WmmaMove, WmmaMultiply,
+    Fence, Hint, MapPublication, MapReplacement, Mbarrier, Stack, TensorCopy, Trap, WmmaMove, WmmaMultiply,
 )  # fmt: skip
 _K, _A = "warpmma.operations", "warpmma.arithmetic"
 _ALONE = {"f16", "bf16", "f32", "f64"}

@@ -189,7 +189,7 @@ def test_what_suffixes_add_is_so() -> None:
         ("tcgen05.mma.cta_group::1.kind::f16", f"tcgen05 is PTX, {NO_KERNELS}"),
         ("bar.red.and.pred", "bar is PTX, for kernels: warpmma.kernel"),
         ("wgmma.fence.sync.aligned", f"wgmma.fence is PTX, {NO_KERNELS}"),
-        ("cp.async.bulk.tensor.2d", "cp.async.bulk.tensor is PTX, not simulated yet"),
+        ("multimem.st.global.f32", "multimem is PTX, not simulated yet"),
         ("MMA.SYNC.ALIGNED", "PTX is written in small letters"),
         ("__syncthreads", "this is CUDA C++; in PTX it is bar.sync, for kernels: warpmma.kernel"),
         ("__syncthreads();", "this is CUDA C++; in PTX it is bar.sync, for kernels: warpmma.kernel"),
@@ -258,9 +258,7 @@ def test_names_that_are_no_operation_are_explained(name: str, says: str) -> None
     assert in_a_kernel == message(operation, name)
 
 
-@pytest.mark.parametrize(
-    "name", ["multimem.st.global.f32", "cp.async.bulk.tensor", "tex.2d.v4.f32.f32", "wgmma.fence.sync.aligned"]
-)
+@pytest.mark.parametrize("name", ["multimem.st.global.f32", "tex.2d.v4.f32.f32", "wgmma.fence.sync.aligned"])
 def test_what_kernels_lack_is_not_called_wrong(name: str) -> None:
     says = message(lambda: launch(lambda t: t(name), 1, 32, [], target="sm_90a"))
     assert "not simulated" in says or "expected cp.async.ca" in says

@@ -119,6 +119,14 @@ def test_reductions_into_global_memory(what: str, dtype: Any, combine: Any) -> N
     assert (b == expected.reshape(-1).view(np.uint32)).all()
 
 
+def test_sums_keep_subnormals() -> None:
+    """As on an H200 (warpgroup facts, 3.1), though `red.global.add.f32` flushes them."""
+    x, y = (np.full(64, bits, np.uint32) for bits in (3, 5))
+    copy = "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 [%d2], [%r3], %r1"
+    launched(f"{FILL} @%p1 {copy}; @%p1 cp.async.bulk.commit_group; @%p1 cp.async.bulk.wait_group 0;", x, y, grid=1)
+    assert (y == 8).all()
+
+
 def test_reduction_into_shared_memory() -> None:
     x, y = words(1)
     body = f"""{FILL} st.shared.u32 [%r8], %r2; fence.proxy.async; bar.sync 0; {ARRIVE}

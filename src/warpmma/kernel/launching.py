@@ -16,6 +16,7 @@ from .._tracebacks import end_outside
 from ..arithmetic import Engine
 from ..errors import OperandError, TargetError, WarpmmaError
 from ..isa import check_known
+from ..layouts import TensorMap
 from ..machine import (
     Batch,
     Device,
@@ -61,7 +62,8 @@ def launch(
     args : sequence
         Arrays are placed in global memory, and the kernel gets their address (a 64-bit register); it writes them in
         place. They hold numbers in the machine's byte order, C-contiguous. `Output(array)` is one without initial
-        values. Arrays of a device stay where they are. Integers become 32-bit registers, floats f32, as if they
+        values. Arrays of a device stay where they are. Of a `TensorMap` it is the address of
+        its 128 bytes. Integers become 32-bit registers, floats f32, as if they
         were parameters of a real kernel; everything else is passed on as it is. Numbers that the kernel loops over or
         branches on in Python must not be arguments: bind them, `functools.partial(kernel, tiles=4)`.
     target : str or Device
@@ -180,6 +182,8 @@ def _place(memory: GlobalMemory, argument: Any, name: str) -> tuple[str, Any]:
         return "b64", argument.address
     if isinstance(argument, np.ndarray):
         return "b64", memory.add(argument, name)
+    if isinstance(argument, TensorMap):
+        return "b64", memory.add(np.frombuffer(bytearray(argument.encoded), np.uint8), name)
     if is_integer(argument):
         return "b32", literal(argument, "b32", "b32", name)
     if isinstance(argument, float | np.floating):

@@ -5,7 +5,18 @@ from .arithmetic import divided_factors, folded_function, packing, shl, shr, unp
 from .control import Control, Fence, Hint, Mbarrier, Stack, Trap
 from .effects import Access, Barrier, Copy, CopyGroup, Exit
 from .elements import float_code
-from .memory import AsyncStore, Atomic, BulkCopy, CacheControl, CachePolicy, ClusterAddress
+from .memory import (
+    REDUCED,
+    AsyncStore,
+    Atomic,
+    BulkCopy,
+    CacheControl,
+    CachePolicy,
+    ClusterAddress,
+    MapPublication,
+    MapReplacement,
+    TensorCopy,
+)
 from .on_arrays import elementwise
 from .records import DTYPES, UNDEFINED, InstructionRow, MemoryOrder, MemoryScope, Operation, RegisterType, register_type
 from .table import evidence, matrix_move, matrix_moves, operation, operations, row, rows
@@ -17,6 +28,7 @@ __getattr__ = renamed(__name__, {"Row": "InstructionRow"})
 
 __all__ = [
     "DTYPES",
+    "REDUCED",
     "SPACES",
     "UNDEFINED",
     "WINDOWS",
@@ -35,6 +47,8 @@ __all__ = [
     "Fence",
     "Hint",
     "InstructionRow",
+    "MapPublication",
+    "MapReplacement",
     "MatrixMove",
     "Mbarrier",
     "MemoryOrder",
@@ -43,6 +57,7 @@ __all__ = [
     "RegisterType",
     "Space",
     "Stack",
+    "TensorCopy",
     "Trap",
     "Window",
     "WmmaMove",

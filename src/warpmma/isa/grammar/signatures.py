@@ -7,6 +7,7 @@ The rules:
 2. Optional operands may be omitted, from the last one backwards. A second result follows `|`, or is omitted.
 3. An implicit operand is read or written without being named in the text: the carry.
 4. A signature validates itself (`problem`): a table checks each signature when it creates the row.
+5. The coordinates of a tensor are an operand within the brackets of the address before it: `[p, {c0, c1}]`.
 """
 
 from __future__ import annotations
@@ -86,6 +87,8 @@ class OperandSpec(Shown):
         Default value when a kernel in Python omits the operand.
     values : collection of int
         Legal values of an immediate; all if empty.
+    within : bool
+        Whether it is written within the brackets of the address before it (rule 5).
     selector : str
         What a video instruction writes after it, such as "b0", or "-" before it.
     """
@@ -109,6 +112,7 @@ class OperandSpec(Shown):
     number: bool = True
     default: int | None = None
     values: Collection[int] = field(default=(), compare=False)
+    within: bool = False
     selector: str = ""
 
     def __str__(self) -> str:
@@ -164,6 +168,8 @@ class OperandSpec(Shown):
             return f"{self}: an immediate is a source of type imm"
         if _PLAIN.fullmatch(self.type) and self.kind != register_type(self.type) and not self.wider:
             return f"{self}: a register of {self.kind} does not hold {self.type}"
+        if self.within and self.role != "source":
+            return f"{self}: only a source is written within the brackets of an address"
         if (self.paired or self.sink) and self.role != "result":
             return f"{self}: only results are paired or discarded"
         return ""
@@ -236,6 +242,9 @@ def printed(signature: Signature, name: Callable[[str], str] | None = None, comm
         if x.implicit or (x.optional and not x.paired and name is not None):
             continue
         one = x.text(name or str, comma)
+        if x.within:
+            text = f"{text.removesuffix(']')}, {one}]"
+            continue
         text += f"|{one}" if x.paired else f"{{, {one}}}" if x.optional else f"{', ' * bool(text)}{one}"
     return text
 

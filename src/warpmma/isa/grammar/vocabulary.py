@@ -40,6 +40,8 @@ _OTHERS = """
     po shr7 shr15 finite infinite number notanumber normal subnormal
     bulk bulk_group read prefetch reduce mbarrier::complete_tx::bytes multicast::cluster async::generic
     sync_restrict::shared::cta sync_restrict::shared::cluster
+    tensor 1d 2d 3d 4d 5d tile im2col im2col_no_offs replace cp_fenceproxy b1024 rank
+    global_address box_dim global_dim global_stride element_stride elemtype interleave_layout swizzle_mode fill_mode
     sync aligned async warp cta arrive commit_group wait_group wait_all
     up down bfly idx all any uni ballot add min max and or xor
     m8n8 m8n16 m16n8 m16n16 x1 x2 x4 trans v2 v4 v8 nc weak volatile mmio
@@ -87,7 +89,7 @@ _OPERATIONS = """
 """
 _ACCESSES = """
     alloca applypriority atom bar barrier brkpt cp createpolicy discard exit fence griddepcontrol ld ldu mapa mbarrier
-    membar nanosleep pmevent prefetch prefetchu red setmaxnreg st stackrestore stacksave trap wmma
+    membar nanosleep pmevent prefetch prefetchu red setmaxnreg st stackrestore stacksave tensormap trap wmma
 """
 
 SIMULATED: Mapping[str, Door] = MappingProxyType({
@@ -102,9 +104,8 @@ SIMULATED: Mapping[str, Door] = MappingProxyType({
 
 _ABSENT = """
     bra brx call clusterlaunchcontrol istypep multimem ret suld suq sured
-    sust tcgen05 tensormap tex tld4 txq
+    sust tcgen05 tex tld4 txq
 
-    cp.async.bulk.prefetch.tensor cp.async.bulk.tensor cp.reduce.async.bulk.tensor
     wgmma.commit_group
     wgmma.fence wgmma.wait_group
 """

@@ -100,8 +100,8 @@ def _begin(
 def _combined(
     batch: Batch, row: BulkCopy | AsyncStore, space: str, memory: Allocation, touch: Touch, data: Array
 ) -> None:  # fmt: skip
-    """Combine data with the current elements (rule 2)."""
-    atomic = cast(Atomic, _row(row.red))
+    """Combine data with the current elements (rule 2). Sums of f32 keep subnormals, as `red` of shared memory does."""
+    atomic, space = cast(Atomic, _row(row.red)), "shared" if row.type == "f32" else space
     element = atomic.bits // 8
     words = np.ascontiguousarray(data).view(f"u{element}")
     turns = partial(taking_turns, batch, atomic, space, [words])

@@ -63,7 +63,8 @@ def mbarrier(batch: Batch, site: Site, row: Mbarrier, operands: Sequence[Any], l
             if not row.counts:
                 memory.update(strong, _SIZE, partial(_changed, batch, touch, [Event(raises=1)] * len(count), {}))
             arrivals = _Arrivals(batch, memory, lambda touch: [Event(arrivals=1)] * len(touch.offset))
-            batch.async_operations.arrival(site, at, touch.lanes, Signal(touch, arrivals.send, arrivals.fit))
+            after = batch.async_operations.copies(touch.lanes)
+            batch.async_operations.arrival(site, at, touch.lanes, Signal(touch, arrivals.send, arrivals.fit), after)
         else:
             data, _ = memory.update(strong, _SIZE, partial(_arrivals, batch, row, touch, count))
             found[touch.lanes] = data.view(np.uint64)[:, 0]

@@ -1,6 +1,6 @@
 """Barriers, mbarriers and asynchronous operations."""
 
-from .async_operations import AsyncOperations, Combine, Groups, Signal, Touched
+from .async_operations import AsyncOperation, AsyncOperations, Combine, Groups, Signal, Touched
 from .barriers import Awaited, Barriers
 from .cluster_barriers import ClusterBarrier
 from .mbarrier_phases import MbarrierPhases

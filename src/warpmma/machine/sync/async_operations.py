@@ -37,7 +37,7 @@ import numpy as np
 
 from ..._arrays import Array, all_ones
 from ..base import Origin, Poison, Site
-from ..memory import Allocation, Touch
+from ..memory import Allocation, Overwritten, Touch
 from ..order import Completes, VectorClocks
 from ..report import Reporter
 
@@ -168,8 +168,8 @@ class AsyncOperations:
     def issue(
         self, site: Site, address: Array, targets: Iterable[Touched], data: Array, lanes: Array,
         sources: list[Touched], groups: Groups | None, poison: Poison | None = None, *, signal: Signal | None = None,
-        combine: Combine | None = None,
-    ) -> None:  # fmt: skip
+        combine: Combine | None = None, part: bool = False, overwritten: Overwritten | None = None,
+    ) -> AsyncOperation:  # fmt: skip
         """Begin an operation of lanes.
 
         Parameters
@@ -191,6 +191,14 @@ class AsyncOperations:
         signal : Signal, optional
         combine : callable, optional
             Of a reduction, which reserves nothing: others may combine with the same elements meanwhile.
+        part : bool
+            Whether an arrival completes it (`arrival`).
+        overwritten : callable, optional
+            What is told that others write a source meanwhile; by default byte i of a source is byte i of the data.
+
+        Returns
+        -------
+        AsyncOperation
         """
         written: list[Touched] = []
         there: Array = np.zeros(lanes.shape, bool)
@@ -212,14 +220,20 @@ class AsyncOperations:
             numbers=None if signal is None else signal.numbers(),
         )  # fmt: skip
         for allocation, touch in read:
-            allocation.shadow.will_read(touch, operation.overwritten)
+            allocation.shadow.will_read(touch, overwritten or operation.overwritten)
         self._pending.append(operation)
-        if groups != "cp.async" and self.luck(0.25):
+        if groups != "cp.async" and not part and self.luck(0.25):
             self._hasten(operation)
+        return operation
 
-    def arrival(self, site: Site, address: Array, lanes: Array, signal: Signal) -> None:
-        """Begin arrivals of lanes behind their earlier `cp.async` (rule 3)."""
-        after = [x for x in self._pending if x.groups == "cp.async" and (x.active & lanes).any()]
+    def copies(self, lanes: Array) -> list[AsyncOperation]:
+        """Return the pending `cp.async` of lanes."""
+        return [x for x in self._pending if x.groups == "cp.async" and (x.active & lanes).any()]
+
+    def arrival(
+        self, site: Site, address: Array, lanes: Array, signal: Signal, after: Sequence[AsyncOperation]
+    ) -> None:  # fmt: skip
+        """Begin an operation of lanes that completes others first, and then signals for them (rule 3)."""
         for operation in after:
             operation.awaited = operation.awaited | lanes
             numbers = np.full(lanes.shape, -1) if operation.numbers is None else operation.numbers
@@ -232,6 +246,8 @@ class AsyncOperations:
                 numbers=signal.numbers(),
             )
         )  # fmt: skip
+        if any(x.groups is None for x in after) and self.luck(0.25):
+            self._hasten(self._pending[-1])
 
     # Rules 2 and 6
 

@@ -8,7 +8,8 @@ The rules:
    other b types a NumPy scalar of their width, for its bits.
 3. A parameter of 64 bits takes arrays: of the device their address; others lie in global memory for the launch, and are
    read and written in place. `Output(array)` holds nothing before. None is a null pointer.
-4. A parameter that is an array of a type, as a struct is, takes as many bytes: `bytes`, or a structured NumPy scalar.
+4. A parameter that is an array of a type, as a struct is, takes as many bytes: `bytes`, a structured NumPy scalar, or
+   of 128 bytes a `TensorMap`.
 5. Where C++ declares what a pointer leads to (`cpp_types`), an array of elements that contradict it is an error
    (`machine.contradicts`). An empty array contradicts nothing.
 6. Names of parameters are those of the source, where it is known, or of the text, unless nvcc numbered them. A mapping
@@ -29,6 +30,7 @@ from ..._records import Shown
 from ..._text import counted
 from ...errors import OperandError, shown
 from ...kernel import Output
+from ...layouts import TensorMap
 from ...machine import DeviceArray, GlobalMemory, contradicts, expected, fits
 from ...operations import float_code
 from ..lower import EntryParameters
@@ -229,6 +231,8 @@ def _struct(x: Any, size: int, who: _Argument) -> bytes:
     """Rule 4."""
     if isinstance(x, np.ndarray | np.generic):
         x = x.tobytes()
+    elif isinstance(x, TensorMap):
+        x = x.encoded
     if not isinstance(x, bytes | bytearray | memoryview):
         raise OperandError(
             f"{who} is {type(x).__name__}; expected {size} bytes, or a structured NumPy scalar of as many"

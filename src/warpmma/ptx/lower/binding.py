@@ -7,7 +7,9 @@ The rules:
 2. Registers may be wider if the signature allows it (`ld`, `st`, `cvt`): a value that is read is truncated, a value
    that is written is sign-extended if its type is signed, and zero-extended otherwise. The row is then one for these
    registers (`widened`).
-3. `setp` with two destinations, and video instructions with bytes, halves and signs, have separate rows.
+3. An operand in the brackets of an address, such as the coordinates of a tensor, is the one that follows the address.
+   There the address has no offset.
+4. `setp` with two destinations, and video instructions with bytes, halves and signs, have separate rows.
 """
 
 from __future__ import annotations
@@ -45,11 +47,12 @@ def bind(names: Resolver, statement: Statement, row: PtxInstruction) -> BoundSta
     """Bind the operands of a statement to those of its instruction; raise `PtxError` if its signature refuses them."""
     statement, row = _variant(names, statement, row)
     specs = [x for x in row.signature if not x.implicit and (statement.paired or not (x.paired and x.optional))]
-    there = present(specs, len(statement.operands))
+    written_out = _written_out(names, statement, row)
+    there = present(specs, len(written_out))
     if there is None or any(x.paired for x in there) != statement.paired:
         expected = row.syntax or "none"
         raise names.fail(statement, f"got {counted(len(statement.operands), 'operand')}; expected {expected}")
-    given = {id(spec): x for spec, x in zip(there, statement.operands, strict=True)}
+    given = {id(spec): x for spec, x in zip(there, written_out, strict=True)}
     operands: list[StepOperand | None] = []
     results: list[Slot | None] = []
     for spec in row.signature:
@@ -61,8 +64,23 @@ def bind(names: Resolver, statement: Statement, row: PtxInstruction) -> BoundSta
     return BoundStatement(_fitted(names, row, operands, results), tuple(operands), tuple(results))
 
 
+def _written_out(names: Resolver, statement: Statement, row: PtxInstruction) -> tuple[Operand, ...]:
+    """Return the operands one after the other, those in the brackets of an address behind it (rule 3)."""
+    if not any(x.within for x in row.signature):
+        return statement.operands
+    found: list[Operand] = []
+    for x in statement.operands:
+        if isinstance(x, Place) and x.more:
+            if x.offset:
+                raise names.fail(statement, f"{written(x)} has an offset; expected [address, {{coordinates}}]")
+            found += [replace(x, more=()), *x.more]
+        else:
+            found.append(x)
+    return tuple(found)
+
+
 def _variant(names: Resolver, statement: Statement, row: PtxInstruction) -> tuple[Statement, PtxInstruction]:
-    """Return a statement without selectors and signs, and the row that has them (rule 3)."""
+    """Return a statement without selectors and signs, and the row that has them (rule 4)."""
     if not isinstance(row, Operation) or row.variant is None:
         return statement, row
     try:

@@ -5,8 +5,9 @@ The rules:
 1. `.global` and `.const` variables are allocated and initialized on a device at the first launch of their module, and
    live as long as the device.
 2. `.shared` variables that an entry can reach are packed as by ptxas, in the order of the text, but `GAP` bytes apart,
-   which keeps their banks: an index one too far hits unowned bytes. Dynamic shared memory (`.extern`) is last; its
-   variables all begin there.
+   which keeps their banks: an index one too far hits unowned bytes. What is aligned to more than that lies further
+   apart, which keeps its alignment: swizzles of tensor copies follow addresses. Dynamic shared memory (`.extern`) is
+   last; its variables all begin there.
 3. `.local` variables and parameters lie in the frame of their function; those of a module (PTX 2.3 and before) at the
    beginning of the entry's, where all functions find them.
 4. A function's address is a number that its place in the text gives it.
@@ -210,7 +211,7 @@ class SharedVariables:
         """Lay out what an entry can reach."""
         addresses: dict[Key, int] = {}
         variables: list[tuple[str, range]] = []
-        packed, alignment, extern = 0, 16, []
+        packed, gaps, alignment, extern = 0, 0, 16, []
         for key, x in keyed(module, found.functions, ("shared",)):
             if key[0] == "" and x.name not in found.variables:
                 continue
@@ -219,11 +220,13 @@ class SharedVariables:
                 alignment = max(alignment, x.alignment)
                 continue
             packed = -(-packed // max(x.alignment, 1)) * max(x.alignment, 1)
-            start = packed + GAP * len(variables)
+            gaps += -(packed + gaps) % max(x.alignment, 1)
+            start = packed + gaps
             addresses[key] = start
             variables.append((variable_named(x.name), range(start, start + x.size)))
-            packed += x.size
-        dynamic = -(-packed // alignment) * alignment + GAP * len(variables)
+            packed, gaps = packed + x.size, gaps + GAP
+        dynamic = -(-packed // alignment) * alignment + gaps
+        dynamic += -dynamic % alignment
         return cls({**addresses, **dict.fromkeys(extern, dynamic)}, tuple(variables), packed, dynamic, bool(extern))
 
 

@@ -1,0 +1,77 @@
+"""Tensor maps in memory: `tensormap.replace` and `tensormap.cp_fenceproxy`.
+
+The rules (PTX ISA 9.1, 9.7.9.27; `layouts.tensor_maps.map_fields`):
+
+1. `tensormap.replace` reads and writes all 128 bytes of a map, weakly. A value that no map has is a hazard of the kind
+   "bounds".
+2. `tensormap.cp_fenceproxy` is one of a whole warp. Its first lane copies the 128 bytes, and all lanes release what
+   they did before it, at the scope.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..._arrays import Array
+from ...errors import OperandError
+from ...layouts import replace_field
+from ...operations import MapPublication, MapReplacement
+from ..base import Poison, Site, WarpRegister
+from ..block import Batch, Results, load, store, touches
+from ..order import ThreadScope
+from .load_store import address, check_whole, read
+
+_BYTES, _ALIGNMENT = 128, 64
+
+
+def replace(batch: Batch, site: Site, row: MapReplacement, operands: Sequence[Any], lanes: Array) -> Results:
+    """Replace a field of maps."""
+    where, *more = operands
+    at = address(batch, site, where, lanes)
+    given = more[-1]
+    values = read(batch, site, [given], lanes)[0][lanes].tolist() if isinstance(given, WarpRegister) else None
+    of_lane: Array = np.zeros(lanes.shape, object)
+    of_lane[lanes] = values if values is not None else int(given)
+    ordinal = int(more[0]) if len(more) > 1 else None
+    for space, allocation, touch in touches(batch, site, row.space, at, _BYTES, lanes, _ALIGNMENT):
+        if not space.writeable(allocation, touch):
+            continue
+        found, poison = allocation.load(touch, 1)
+        good: Array = np.zeros(lanes.shape, bool)
+        changed = []
+        for lane, encoded in zip(np.argwhere(touch.lanes).tolist(), found, strict=True):
+            one: Array = np.zeros(lanes.shape, bool)
+            one[tuple(lane)] = True
+            try:
+                changed.append(_replaced(row, encoded.tobytes(), of_lane[tuple(lane)], ordinal))
+                good |= one
+            except OperandError as error:
+                batch.reporter.report("bounds", site, one, at, str(error))
+        if changed:
+            some = touch.of(good)
+            held = None if poison is None else poison.of(good[touch.lanes])
+            allocation.store(some, np.frombuffer(b"".join(changed), np.uint8).reshape(-1, _BYTES), held)
+    return ()
+
+
+def _replaced(row: MapReplacement, encoded: bytes, value: int, ordinal: int | None) -> bytes:
+    return replace_field(encoded, row.field, value, ordinal)
+
+
+def publish(batch: Batch, site: Site, row: MapPublication, operands: Sequence[Any], lanes: Array) -> Results:
+    """Copy maps from shared to global memory, and release them."""
+    check_whole(batch, site, lanes)
+    to, origin, _ = operands
+    places = [address(batch, site, x, lanes) for x in (to, origin)]
+    first = lanes & (np.cumsum(lanes, axis=-1) == 1)
+    for at in places:
+        first = first & batch.reporter.aligned(site, at, _ALIGNMENT, first)
+    data, poison = load(batch, site, "shared", places[1], _BYTES, first, element=1)
+    held = None if poison is None else Poison(poison.bits, poison.origin)
+    store(batch, site, "global", places[0], data, first, poison=held)
+    if batch.reporter.tracking:
+        batch.clocks.fence(lanes, "release", ThreadScope.of(row.scope))
+    return ()

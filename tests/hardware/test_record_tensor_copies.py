@@ -1,0 +1,31 @@
+"""Random tensor copies, stores and reductions in PTX: the bytes of an H200."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lab.generators.tensor_map_cases import tensor_bytes
+from lab.generators.tensor_program_cases import ROOM, in_warpmma, random_cases, written
+from lab.gpu.tensor_copy_kernels import REGION
+from lab.record.tensor_copies import BATCH, SEED, digest
+
+RECORDED = json.loads((Path(__file__).parents[1] / "data/h200_tensor_programs.json").read_text())["digests"]
+CASES = random_cases(np.random.default_rng(SEED), len(RECORDED) // 2 * BATCH)
+BASE = 0x7F0000000000
+
+
+@pytest.mark.alike(4)
+@pytest.mark.parametrize("number", range(len(RECORDED) // 2))
+def test_tensors_and_shared_memory(number: int) -> None:
+    cases, seed = CASES[number * BATCH : (number + 1) * BATCH], SEED + number * BATCH
+    maps, orders = written(cases, BASE)
+    regions = np.resize(tensor_bytes(seed + 1, 1 << 20), (BATCH, REGION))
+    places = [BASE + (1 << 30) + (i << 26) for i in range(4)]
+    given = [maps, orders, regions, np.zeros((BATCH, 2), np.uint32)]
+    rooms = np.resize(tensor_bytes(seed, 1 << 20), BATCH * ROOM)
+    found = in_warpmma({BASE: rooms, **dict(zip(places, given, strict=True))}, BATCH, places)
+    assert [digest(found[BASE]), digest(found[places[2]])] == RECORDED[2 * number : 2 * number + 2]
