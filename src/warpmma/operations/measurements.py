@@ -24,6 +24,7 @@ QUOTIENTS = "45,106,560 results of all 36 forms of div, rcp and sqrt, on special
 ATOMICS = "8,386,560 elements in 52 forms, in global and in shared memory, special and random"
 OPERATIONS = "167,199,408 lanes of 5,102 operations of sm_90a, at least 32,768 of each"
 VARIANTS = "37,126,144 lanes of 2,266 operations with two predicates, vectors, or bytes and halves of registers"
+COPIES = "800 random copies of boxes, every byte of tensors and of shared memory"
 OOB = "2,359,296 results, every code as each operand, beside three others"
 """How many operands were compared."""
 

@@ -282,11 +282,11 @@ class AsyncOperations:
             known, how = operation.numbers >= 0, Completes.MBARRIER
             self._complete(operation, done & ~known, Completes.THREAD)
             self._complete(operation, done & known, how)
-        if self._reporter.tracking:
-            for _, touch in operation.targets:
-                some = touch.of(done & known)
-                if len(some.offset):
-                    by = some.completed(how, operation.agents(how, some))
+        for _, touch in operation.targets:
+            some = touch.of(done & known)
+            if len(some.offset):
+                by = some.completed(how, operation.agents(how, some))
+                if self._reporter.tracking:
                     self._clocks.observe(np.argwhere(some.lanes), by.who.words)
         operation.active = operation.active & ~done
         operation.has_read(done, operation.active)

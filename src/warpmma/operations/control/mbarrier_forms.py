@@ -84,6 +84,8 @@ def _fields(words: tuple[str, ...]) -> dict[str, Any]:
     signature += [value(f"a{i + first}", type_, optional=not must and i == last) for i, type_ in enumerate(given)]
     if "parity" in words:
         signature[2] = replace(signature[2], values=(0, 1))
+    if action == "arrive" and "expect_tx" not in words:
+        signature[-1] = replace(signature[-1], values=range(1, 1 << 32))
     return {
         "action": action, "space": space,
         "drop": "arrive_drop" in words, "expects": action == "arrive" and "expect_tx" in words,
@@ -97,15 +99,19 @@ _form = partial(Form, kind=Mbarrier, fields=_fields, since="sm_80", ptx=(7, 0), 
 _late = partial(_form, since="sm_90", ptx=(8, 0))
 _OWN, _ANY = "{.<shared shared::cta>}", "{.<shared shared::cta shared::cluster>}"
 _RELEASE, _ACQUIRE, _NONE = (f"[.<{x}>.<cta cluster>]" for x in ("release relaxed", "acquire relaxed", "relaxed"))
+_RELAXED = ".relaxed.<cta cluster>"
 
 FORMS = (
     _form(spelling=f"mbarrier.<init inval> {_OWN}.b64"),
-    _form(spelling=f"mbarrier.<arrive arrive_drop> {_RELEASE}{_ANY}.b64"),
+    _form(spelling=f"mbarrier.<arrive arrive_drop> [.release.<cta cluster>]{_ANY}.b64"),
+    _late(spelling=f"mbarrier.<arrive arrive_drop> {_RELAXED}{_ANY}.b64"),
     _form(spelling=f"mbarrier.<arrive arrive_drop> .noComplete[.release.cta]{_OWN}.b64"),
     _late(spelling=f"mbarrier.<arrive arrive_drop>.expect_tx {_RELEASE}{_ANY}.b64"),
     _late(spelling=f"mbarrier.<expect_tx complete_tx> {_NONE}{_ANY}.b64"),
-    _form(spelling=f"mbarrier.test_wait {_ACQUIRE}{_OWN}.b64"),
-    _form(spelling=f"mbarrier.test_wait.parity {_ACQUIRE}{_OWN}.b64", ptx=(7, 1)),
+    _form(spelling=f"mbarrier.test_wait [.acquire.<cta cluster>]{_OWN}.b64"),
+    _late(spelling=f"mbarrier.test_wait {_RELAXED}{_OWN}.b64"),
+    _form(spelling=f"mbarrier.test_wait.parity [.acquire.<cta cluster>]{_OWN}.b64", ptx=(7, 1)),
+    _late(spelling=f"mbarrier.test_wait.parity {_RELAXED}{_OWN}.b64"),
     _late(spelling=f"mbarrier.try_wait {_ACQUIRE}{_OWN}.b64", ptx=(7, 8)),
     _late(spelling=f"mbarrier.try_wait.parity {_ACQUIRE}{_OWN}.b64", ptx=(7, 8)),
     _form(spelling="mbarrier.pending_count .b64"),

@@ -29,7 +29,7 @@ from typing import Any, Literal
 from ...isa import POLICY, OperandSpec, Signature, address, numbered, value
 from ..control import Hint
 from ..forms import Form
-from ..measurements import published
+from ..measurements import COPIES, measured, published
 from ..records import InstructionRow, MemoryScope
 from ..windows import Space
 
@@ -192,9 +192,9 @@ def _replacement(words: tuple[str, ...]) -> dict[str, Any]:
 
 
 _copies = partial(
-    Form, kind=TensorCopy, fields=_copy, since="sm_90", ptx=(8, 0), evidence=published("cp.async.bulk.tensor")
+    Form, kind=TensorCopy, fields=_copy, since="sm_90", ptx=(8, 0), evidence=measured("cp.async.bulk.tensor", COPIES)
 )
-_reductions = partial(_copies, evidence=published("cp.reduce.async.bulk.tensor"))
+_reductions = partial(_copies, evidence=measured("cp.reduce.async.bulk.tensor", COPIES))
 _prefetches = partial(
     Form, kind=Hint, fields=_prefetch, since="sm_90", ptx=(8, 0), evidence=published("cp.async.bulk.prefetch.tensor")
 )
