@@ -202,7 +202,7 @@ class VectorClocks:
         self.causality = Causality(blocks, self._shape)
         self._encounters = Encounters(self._shape, self.causality)
         self._moment_now: Moment | None = None
-        self._no_times = _never_synchronized(self._shape)
+        self._no_times = np.zeros((0, warps), np.int64)
 
     def tick(self, site: Site | None = None) -> int:
         """Count an event and return its time; a barrier has no line, because no access refers to it."""
@@ -362,10 +362,9 @@ class VectorClocks:
 
     def clock_at_arrival(self, block: int, warps: Array, when: Array, ordered_until: Array) -> VectorClock:
         """Return the joined clock of warps of a block, bool `[block, warp]`, at arrival: see `synchronize_warps`."""
-        until = np.zeros(self._shape, np.int64)
-        until[block] = np.where(warps[block][:, None], ordered_until[block], 0).max(axis=0)
-        until[block][warps[block]] = when[block][warps[block]]
-        return VectorClock(self._first, until)
+        until = np.where(warps[block][:, None], ordered_until[block], 0).max(axis=0)
+        until[warps[block]] = when[block][warps[block]]
+        return VectorClock(self._first, until[None], low=block)
 
     def fence(self, lanes: Array, order: MemoryOrder, scope: ThreadScope) -> None:
         """Let lanes, bool `[block, warp, lane]`, execute a fence."""

@@ -4,7 +4,7 @@ The rules:
 
 1. A clock has a time for every warp of a batch of blocks: all accesses of the warp before that time happen before what
    the clock's owner does. For some warps it has later times for single lanes. It also has such clocks of earlier
-   batches.
+   batches. Only blocks from the first to the last of which it has times have rows.
 2. Joining two clocks takes the later time per thread.
 3. A clock is immutable; a thread that acquires another one gets a new clock. So releasing a clock needs no copy.
 4. It also has a time for each agent of asynchronous operations that its owner has observed (`access_words`), and, for
@@ -34,7 +34,7 @@ class VectorClock:
     first : int
         Number of the first block of the batch in the grid.
     until : ndarray of int
-        Of each warp, `[block, warp]`.
+        Of each warp of some blocks in a row, `[block, warp]`; 0 for all others.
     lanes : dict of (int, int) to ndarray of int
         Of the lanes of some warps, by block and warp, `[lane]`.
     older : dict of int to VectorClock
@@ -43,6 +43,8 @@ class VectorClock:
         Times of agents, by their numbers.
     crossed : dict of str to VectorClock
         By space.
+    low : int
+        The block of the batch that the first row of `until` belongs to.
     """
 
     first: int
@@ -51,13 +53,15 @@ class VectorClock:
     older: Mapping[int, VectorClock] = field(default_factory=dict)
     agents: Mapping[int, int] = field(default_factory=dict)
     crossed: Mapping[str, VectorClock] = field(default_factory=dict)
+    low: int = 0
 
     @cached_property
     def _every(self) -> Array:
-        """Of each lane, `[block, warp, lane]`."""
+        """Of each lane, `[block, warp, lane]`, in the rows of `until`."""
         every = np.repeat(self.until[..., None], LANES, axis=2)
-        for at, times in self.lanes.items():
-            every[at] = np.maximum(every[at], times)
+        for (block, warp), times in self.lanes.items():
+            of = every[block - self.low, warp]
+            np.maximum(of, times, out=of)
         return every
 
     def covers(self, words: Array) -> Array:
@@ -77,9 +81,11 @@ class VectorClock:
     def _covers_threads(self, words: Array) -> Array:
         block, time = (words >> BLOCK_BIT).astype(np.int64) - 1, time_of(words).astype(np.int64)
         warp, lane = np.divmod((words >> THREAD_BIT & THREADS).astype(np.int64), LANES)
-        place = block - self.first
+        place = block - (self.first + self.low)
         here = (place >= 0) & (place < len(self.until))
-        if self.lanes:
+        if not here.any():
+            until = np.zeros(len(words), np.int64)
+        elif self.lanes:
             until = self._every[np.where(here, place, 0), warp, lane]
         else:
             until = self.until[np.where(here, place, 0), warp]
@@ -112,14 +118,30 @@ class VectorClock:
                 and all(self._holds_threads(x) for x in other.older.values())
             )
         return (
-            bool((self.until >= other.until).all())
+            self._holds_rows(other)
             and all(bool((times <= self._of(at)).all()) for at, times in other.lanes.items())
             and all(self._holds_threads(x) for x in other.older.values())
         )
 
+    def _holds_rows(self, other: VectorClock) -> bool:
+        """Return whether no time of a warp is later in another clock of the same batch."""
+        start, many = other.low - self.low, len(other.until)
+        if 0 <= start and start + many <= len(self.until):
+            return bool((self.until[start : start + many] >= other.until).all())
+        return bool((self._rows(other.low, other.low + many) >= other.until).all())
+
+    def _rows(self, low: int, high: int) -> Array:
+        """Return the times of the warps of blocks from one on, before another."""
+        rows = np.zeros((high - low, self.until.shape[1]), np.int64)
+        first, last = max(low, self.low), min(high, self.low + len(self.until))
+        if first < last:
+            rows[first - low : last - low] = self.until[first - self.low : last - self.low]
+        return rows
+
     def _of(self, at: tuple[int, int]) -> Any:
         """Return the times of the lanes of a warp, or the one time of all of them."""
-        until = self.until[at]
+        block, warp = at[0] - self.low, at[1]
+        until = self.until[block, warp] if 0 <= block < len(self.until) else 0
         return np.maximum(self.lanes[at], until) if at in self.lanes else until
 
     def __or__(self, other: VectorClock) -> VectorClock:
@@ -133,16 +155,17 @@ class VectorClock:
         older = dict(self.older)
         news = [*other.older.values(), *([other] if other.first != self.first else [])]
         for new in news:
-            plain = VectorClock(new.first, new.until, new.lanes)
+            plain = VectorClock(new.first, new.until, new.lanes, low=new.low)
             older[new.first] = older[new.first] | plain if new.first in older else plain
         agents, crossed = _latest([self.agents, other.agents]), _crossings([self, other])
         if other.first != self.first:
-            return VectorClock(self.first, self.until, self.lanes, older, agents, crossed)
-        until = np.maximum(self.until, other.until)
-        return VectorClock(self.first, until, self._lanes_with(other, until), older, agents, crossed)
+            return VectorClock(self.first, self.until, self.lanes, older, agents, crossed, self.low)
+        low, until = _latest_rows([self, other])
+        lanes = self._lanes_with(other, low, until)
+        return VectorClock(self.first, until, lanes, older, agents, crossed, low)
 
-    def _lanes_with(self, other: VectorClock, until: Array) -> dict[tuple[int, int], Array]:
-        """Join the times of single lanes; keep the warps in which some are later than `until`."""
+    def _lanes_with(self, other: VectorClock, low: int, until: Array) -> Mapping[tuple[int, int], Array]:
+        """Join the times of single lanes; keep the warps in which some are later than `until`, from a block on."""
         mine, its = self.lanes, other.lanes
         if not mine and not its:
             return {}
@@ -151,7 +174,8 @@ class VectorClock:
         both = [i for i, at in enumerate(places[: len(mine)]) if at in its]
         if both:
             times[both] = np.maximum(times[both], [its[places[i]] for i in both])
-        of_warps = until[tuple(np.transpose(places))][:, None]
+        block, warp = np.transpose(places)
+        of_warps = until[block - low, warp][:, None]
         more = (times > of_warps).any(axis=1).tolist()
         np.maximum(times, of_warps, out=times)
         return {at: times[i] for i, at in enumerate(places) if more[i]}
@@ -173,14 +197,33 @@ _FEW = 2
 
 def _joined_at_once(every: list[VectorClock]) -> VectorClock:
     """Join many clocks of one batch that have no older ones."""
-    until = np.maximum.reduce([x.until for x in every])
+    low, until = _latest_rows(every)
     times: dict[tuple[int, int], Array] = {}
     for clock in every:
         for at, of in clock.lanes.items():
             times[at] = np.maximum(times[at], of) if at in times else of
-    lanes = {at: np.maximum(of, until[at]) for at, of in times.items() if (of > until[at]).any()}
+    lanes = {}
+    for (block, warp), of in times.items():
+        if (of > (of_warp := until[block - low, warp])).any():
+            lanes[block, warp] = np.maximum(of, of_warp)
     agents = _latest([x.agents for x in every if x.agents])
-    return VectorClock(every[0].first, until, lanes, {}, agents, _crossings(every))
+    return VectorClock(every[0].first, until, lanes, {}, agents, _crossings(every), low)
+
+
+def _latest_rows(some: list[VectorClock]) -> tuple[int, Array]:
+    """Join the times of warps: return the block of the first row, and the rows."""
+    known = [x for x in some if len(x.until)]
+    if not known:
+        return some[0].low, some[0].until
+    low, many = known[0].low, len(known[0].until)
+    if all(x.low == low and len(x.until) == many for x in known):
+        return low, known[0].until if len(known) == 1 else np.maximum.reduce([x.until for x in known])
+    low, high = min(x.low for x in known), max(x.low + len(x.until) for x in known)
+    until = np.zeros((high - low, known[0].until.shape[1]), np.int64)
+    for each in known:
+        rows = until[each.low - low : each.low - low + len(each.until)]
+        np.maximum(rows, each.until, out=rows)
+    return low, until
 
 
 def _latest(some: list[Mapping[int, int]]) -> Mapping[int, int]:
@@ -224,12 +267,12 @@ class Moment:
 
     def of(self, first: int, block: int, warp: int, lanes: list[int]) -> VectorClock:
         """Return the joined clock of lanes of a warp."""
-        until = np.zeros(self.own.shape, np.int64)
-        until[block] = self.warps[block, warp]
-        until[block, warp] = self.own[block, warp]
+        until = np.empty((1, self.own.shape[1]), np.int64)
+        until[0] = self.warps[block, warp]
+        until[0, warp] = self.own[block, warp]
         times = np.full(LANES, self.own[block, warp])
         if self.pairs is not None:
             times = np.maximum(times, self.pairs[block, warp, lanes].max(axis=0))
         times[lanes] = self.time
-        clock = VectorClock(first, until, {(block, warp): times})
+        clock = VectorClock(first, until, {(block, warp): times}, low=block)
         return joined([*dict.fromkeys(self.held[block, warp, lanes].tolist()), clock]) or clock
