@@ -53,6 +53,65 @@ bool ordered(KnownWords table, Places first, size_t each, KnownWords words, uint
   return true;
 }
 
+// The same, or before a time that `known_times` has in the row of the thread: 0. -1 if some access is not; otherwise
+// how many lanes need a row and have none (-1 in `rows`), with the lanes in `missing`. A row has a time for each thread
+// of the block, then one for each number of an mbarrier.
+int64_t ordered_by(KnownWords table, Places first, size_t each, KnownWords words, uint64_t thread_bit,
+                   uint64_t block_bit, uint64_t time_bit, uint64_t last_time, uint64_t floor, uint64_t first_block,
+                   uint64_t threads, uint64_t mbarrier, Vector<const int64_t> rows, Vector<const uint32_t> times,
+                   uint64_t width, Vector<int64_t> missing) {
+  const Touched touched(first, each, table.shape(0));
+  touched.of(words);
+  if (missing.shape(0) < touched.n) refuse("no room for the lanes without rows");
+  const uint64_t *known = table.data(), *who = words.data();
+  const uint64_t numbers = (uint64_t(1) << (block_bit - thread_bit)) - 1;
+  if (width < threads + numbers + 1 || times.shape(0) < width) refuse("rows without room for all agents");
+  const uint64_t all = rows.shape(0), held = times.shape(0) / width;
+  int64_t needed = 0;
+  for (size_t i = 0; i < touched.n; i++) {
+    const uint64_t* at = known + touched.first[i];
+    const uint64_t mine = who[i], thread = mine >> thread_bit & numbers;
+    const uint64_t place = ((mine >> block_bit) - first_block) * threads + thread;
+    if (thread >= threads || place >= all) refuse("words of threads beyond the batch");
+    const int64_t row = rows.data()[place];
+    if (row >= int64_t(held)) refuse("a row beyond the rows");
+    const uint32_t* until = row < 0 ? nullptr : times.data() + uint64_t(row) * width;
+    bool open = false;
+    for (size_t k = 0; k < each; k++) {
+      const uint64_t other = at[k], differ = other ^ mine;
+      if (other == 0 || differ >> thread_bit == 0) continue;
+      const uint64_t time = other >> time_bit & last_time, number = other >> thread_bit & numbers;
+      uint64_t agent = number;
+      if (differ >> block_bit == mbarrier) {
+        agent += threads;
+      } else {
+        if (differ >> block_bit != 0 || number >= threads) return -1;
+        if (time < floor) continue;
+      }
+      if (!until)
+        open = true;
+      else if (time >= until[agent])
+        return -1;
+    }
+    if (open) missing.data()[needed++] = int64_t(i);
+  }
+  return needed;
+}
+
+// Whether the grains of each lane have one word, which stands in `out` then.
+bool uniform(KnownWords table, Places first, size_t each, Words out) {
+  const Touched touched(first, each, table.shape(0));
+  if (out.shape(0) != touched.n || each == 0) refuse("not as many words as lanes with grains");
+  for (size_t i = 0; i < touched.n; i++) {
+    const uint64_t *at = table.data() + touched.first[i], one = at[0];
+    uint64_t differ = 0;
+    for (size_t k = 1; k < each; k++) differ |= at[k] ^ one;
+    if (differ) return false;
+    out.data()[i] = one;
+  }
+  return true;
+}
+
 // Notes words in a table; whether each of them stands where it was noted.
 bool note(Words table, Places first, size_t each, KnownWords words) {
   const Touched touched(first, each, table.shape(0));
@@ -139,6 +198,8 @@ void fill(Vector<T> table, Places first, size_t each, T value) {
 void bind_grains(nb::module_& m) {
   nb::module_ grains = m.def_submodule("grains");
   grains.def("ordered", &ordered);
+  grains.def("ordered_by", &ordered_by);
+  grains.def("uniform", &uniform);
   grains.def("note", &note);
   grains.def("count_readers", &count_readers);
   grains.def("all_set", &all_set);

@@ -103,10 +103,15 @@ def _never_synchronized(shape: tuple[int, int]) -> Array:
 
 
 def _alike(words: Array) -> Array | None:
-    """Return the first column of words, `[n, m]`, if all others equal it, as in large accesses; otherwise None."""
-    if words.shape[1] < _WIDE or not (words == words[:, :1]).all():
+    """Return the first column of words, `[n, m]`, if all others equal it, as in large accesses; otherwise None.
+
+    None, too, if there is no other one.
+    """
+    if words.shape[1] == 1:
         return None
-    return words[:, :1]
+    if words.strides[1] == 0 or (words.shape[1] >= _WIDE and (words == words[:, :1]).all()):
+        return words[:, :1]
+    return None
 
 
 class Standing(NamedTuple):
@@ -389,7 +394,7 @@ class VectorClocks:
         """
         if (first := _alike(words)) is not None:
             found = self.uncrossed(first, who, space)
-            return found if found is None else np.repeat(found, words.shape[1], axis=1)
+            return found if found is None else np.broadcast_to(found, words.shape).copy()
         bad = (words != 0) & ~asynchronous(words)
         if not bad.any():
             return None
@@ -420,6 +425,8 @@ class VectorClocks:
 
     def surely_ordered(self, table: Array, grains: GrainRuns, who: Agents) -> bool:
         """Whether a quick check proves that all accesses in a table, by granule, happen before what threads do now."""
+        if self.causality.active:
+            return self.causality.known.ordered(table, grains, who, self.floor, self.causality.held)
         bits: Any = {"thread": THREAD_BIT, "block": BLOCK_BIT, "time": TIME_BIT, "last": LAST_TIME}
         return ordered(table, grains, who.words, self.floor, **bits)
 
@@ -441,7 +448,7 @@ class VectorClocks:
         """
         if (first := _alike(others)) is not None:
             found = self.unordered(first, who, races=races)
-            return found if found is None else np.repeat(found, others.shape[1], axis=1)
+            return found if found is None else np.broadcast_to(found, others.shape).copy()
         mine = who.words[:, None]
         bad = ((others ^ mine) >> THREAD_BIT != 0) & (others != 0)
         if not bad.any():

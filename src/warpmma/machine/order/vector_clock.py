@@ -95,6 +95,18 @@ class VectorClock:
                 result |= clock._covers_threads(words)
         return result
 
+    def of_block(self, first: int, block: int) -> Array:
+        """Return the times of the threads of a block, `[thread]`, of the batch whose first block is `first`."""
+        row = block - self.low
+        if first != self.first or not 0 <= row < len(self.until):
+            return np.zeros(self.until.shape[1] * LANES, np.int64)
+        times = np.repeat(self.until[row], LANES)
+        for warp in range(self.until.shape[1]) if self.lanes else ():
+            if (of := self.lanes.get((block, warp))) is not None:
+                every = times[warp * LANES : (warp + 1) * LANES]
+                np.maximum(every, of, out=every)
+        return times
+
     def uncrossed(self) -> VectorClock:
         """Return the same clock without what has crossed."""
         return replace(self, crossed={}) if self.crossed else self

@@ -1,0 +1,116 @@
+"""Known times: what the clocks that threads have acquired say of their own blocks, as rows of a table.
+
+Most accesses are ordered. Where clocks that threads have acquired order them, asking each clock about each access takes
+far longer than the access. The rules:
+
+1. A row has the times of one clock for one block: for each thread of it, and then for each number that an mbarrier of
+   it may have as an agent. Row 0 knows nothing: it is that of threads that have acquired no clock.
+2. A row is made when a check needs it. Who replaces the clock of a thread also forgets its row.
+3. A check proves that all accesses are ordered, or says nothing: what other blocks did, or bulk groups, is in no row.
+4. If there is no room for more rows, all are forgotten. If one check needs more than there may be, it says nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..._arrays import Array
+from ...registers import LANES
+from ..base import Bits, GrainRuns, KnownRows, ordered_by
+from .access_words import BLOCK_BIT, LAST_TIME, THREAD_BIT, THREADS, TIME_BIT, Agents, Completes
+from .vector_clock import VectorClock
+
+_BITS = Bits(int(THREAD_BIT), int(BLOCK_BIT), int(TIME_BIT), LAST_TIME)
+_NUMBER_BITS = int(BLOCK_BIT) - int(THREAD_BIT)
+_OF_MBARRIERS = int(Agents(np.zeros(1, np.uint64), 0).completed(Completes.MBARRIER).words[0] >> BLOCK_BIT)
+_UNKNOWN = -1
+_FEWEST, _MOST = 64, 4096  # rows
+
+
+class KnownTimes:
+    """The rows of the threads of a batch of blocks.
+
+    Parameters
+    ----------
+    first : int
+        Number of the first block of the batch in the grid.
+    shape : (int, int)
+        Blocks, and warps of each.
+    """
+
+    def __init__(self, first: int, shape: tuple[int, int]) -> None:
+        self._first, self._shape, self._threads = first, (*shape, LANES), shape[1] * LANES
+        self._row: Array | None = None  # made when it is needed
+        self._width = self._threads + int(THREADS) + 1
+        self._times: Array = np.zeros((0, self._width), np.uint32)
+        self._count = 0
+
+    def forget(self, threads: Any) -> None:
+        """Forget the rows of threads, given by an index of `[block, warp, lane]` (rule 2)."""
+        if self._row is not None:
+            self._row[threads] = _UNKNOWN
+
+    def ordered(self, table: Array, grains: GrainRuns, who: Agents, floor: int, held: Array) -> bool:
+        """Whether a check proves that all accesses in a table happen before what threads do now.
+
+        Parameters
+        ----------
+        table : ndarray of uint64
+            Access words, by grain.
+        grains : GrainRuns
+        who : Agents
+        floor : int
+            All accesses of a thread's block before this time are ordered.
+        held : ndarray of object
+            The clock of each thread, or None, `[block, warp, lane]`.
+        """
+        if self._row is None:
+            self._row = np.full(self._shape, _UNKNOWN, np.int64)
+            self._restart(_FEWEST)
+        while True:
+            row = self._row.reshape(-1)
+            known = KnownRows(self._first + 1, self._threads, _OF_MBARRIERS, row, self._times)
+            missing = ordered_by(table, grains, who.words, floor, _BITS, known)
+            if missing is None or (len(missing) and not self._make(who, missing, held)):
+                return False
+            if not len(missing):
+                return True
+
+    def _make(self, who: Agents, lanes: Array, held: Array) -> bool:
+        """Make the rows of some lanes; False if these are too many (rule 4)."""
+        assert self._row is not None
+        row = self._row.reshape(-1)
+        place = who.block[lanes] * self._threads + who.warp[lanes] * LANES + who.lane[lanes]
+        clocks = held.reshape(-1)[place].tolist()
+        keys = [(clock, at // self._threads) for clock, at in zip(clocks, place.tolist(), strict=True)]
+        made = dict.fromkeys(key for key in keys if key[0] is not None)
+        if self._count + len(made) > len(self._times):
+            if len(made) >= _MOST:
+                return False
+            row[:] = _UNKNOWN
+            every = np.arange(len(who.words))
+            self._restart(max(len(self._times), 2 * (len(made) + 1)))
+            return len(lanes) == len(every) or self._make(who, every, held)
+        numbers: dict[tuple[VectorClock | None, int], int] = {}
+        for number, (clock, block) in enumerate(made, self._count):
+            numbers[clock, block] = number
+            self._write(self._times[number], clock, block)
+        self._count += len(made)
+        row[place] = [numbers.get(key, 0) for key in keys]
+        return True
+
+    def _write(self, times: Array, clock: VectorClock, block: int) -> None:
+        """Write the row of a clock for a block of the batch (rule 1)."""
+        times[:] = 0
+        np.minimum(clock.of_block(self._first, block), LAST_TIME + 1, out=times[: self._threads], casting="unsafe")
+        number = self._first + 1 + block ^ _OF_MBARRIERS
+        for agent, time in clock.agents.items():
+            if agent >> _NUMBER_BITS == number:
+                times[self._threads + (agent & int(THREADS))] = time
+
+    def _restart(self, rows: int) -> None:
+        """Begin with no rows but the first (rule 1)."""
+        self._times = np.zeros((rows, self._width), np.uint32)
+        self._count = 1
