@@ -36,6 +36,9 @@ struct Touched {
   size_t n, each;
 };
 
+// How many lanes ahead a table is asked for: its memory is far larger than a cache, and lanes of a warp are neighbours.
+constexpr size_t ahead = 64;
+
 // Whether all that a table has of grains is nothing, a thread's own, or of its block and before a time.
 bool ordered(KnownWords table, Places first, size_t each, KnownWords words, uint64_t thread_bit, uint64_t block_bit,
              uint64_t time_bit, uint64_t last_time, uint64_t floor) {
@@ -69,6 +72,7 @@ int64_t ordered_by(KnownWords table, Places first, size_t each, KnownWords words
   const uint64_t all = rows.shape(0), held = times.shape(0) / width;
   int64_t needed = 0;
   for (size_t i = 0; i < touched.n; i++) {
+    if (i + ahead < touched.n) __builtin_prefetch(known + touched.first[i + ahead]);
     const uint64_t* at = known + touched.first[i];
     const uint64_t mine = who[i], thread = mine >> thread_bit & numbers;
     const uint64_t place = ((mine >> block_bit) - first_block) * threads + thread;
@@ -135,6 +139,7 @@ void count_readers(Words last, Words lane, Words other, Places first, size_t eac
   std::unique_ptr<uint64_t[]> before(new uint64_t[touched.n * each]);
   uint64_t others = 0;
   touched.every([&](size_t i, size_t g, int64_t at) {
+    if (i + ahead < touched.n) __builtin_prefetch(latest + touched.first[i + ahead], 1);
     const uint64_t known = before[g] = latest[at];
     others |= uint64_t(known != 0 && (known ^ who[i]) >> thread_bit != 0);
   });

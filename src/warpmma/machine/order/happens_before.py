@@ -61,11 +61,13 @@ from .access_words import (
     time_of,
 )
 from .causality import Causality, Encounters, SyncCells, ordered_by
+from .known_times import KnownTimes
 from .thread_scopes import ThreadScope
 from .vector_clock import Moment, VectorClock
 
 _U = np.uint64
 _WIDE = 8  # columns
+_MANY = 64  # accesses
 
 
 class History:
@@ -131,6 +133,8 @@ class Standing(NamedTuple):
         Time of each lane of the own warp, `[*thread, lane]`.
     held : ndarray or None
         The clocks that they have acquired, or None, `[*thread]`.
+    known : KnownTimes or None
+        What these clocks say of the own block.
     """
 
     words: Array
@@ -140,6 +144,7 @@ class Standing(NamedTuple):
     own: Array
     pairs: Array | None
     held: Array | None
+    known: KnownTimes | None = None
 
     def kept(self) -> Standing:
         """Return the same with tables of its own, of these threads alone."""
@@ -159,9 +164,13 @@ class Standing(NamedTuple):
             within = np.maximum(within, self.pairs[(*(x[mine] for x in self.thread), its_lane)])
         same = others >> WARP_BIT == words >> WARP_BIT
         late: Array = (block != words >> BLOCK_BIT) | (time >= np.where(same, within, before))
-        if self.held is not None and late.any():
-            held = self.held[tuple(x[mine] for x in self.thread)]
-            late &= ~ordered_by(held, others)
+        if self.held is not None and (some := np.flatnonzero(late)).size:
+            if len(some) >= _MANY and self.known is not None:
+                threads = tuple(x[mine[some]] for x in self.thread)
+                late[some], asked = self.known.open(threads, others[some], self.held)
+                some = some[asked]
+            held = self.held[tuple(x[mine[some]] for x in self.thread)]
+            late[some] = ~ordered_by(held, others[some])
         return late
 
 
@@ -467,7 +476,6 @@ class VectorClocks:
     def standing(self, who: Agents) -> Standing:
         """Return what threads know, until the next event."""
         warp = who.block, who.warp
-        others, held = self._others if self._warps is None else self._warps, self.causality.held
-        return Standing(
-            who.words, warp, (*warp, who.lane), others, self._own, self._pairs, held if self.causality.active else None
-        )
+        others, causality = self._others if self._warps is None else self._warps, self.causality
+        held, known = (causality.held, causality.known) if causality.active else (None, None)
+        return Standing(who.words, warp, (*warp, who.lane), others, self._own, self._pairs, held, known)

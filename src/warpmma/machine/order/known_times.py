@@ -19,7 +19,7 @@ import numpy as np
 from ..._arrays import Array
 from ...registers import LANES
 from ..base import Bits, GrainRuns, KnownRows, ordered_by
-from .access_words import BLOCK_BIT, LAST_TIME, THREAD_BIT, THREADS, TIME_BIT, Agents, Completes
+from .access_words import BLOCK_BIT, LAST_TIME, THREAD_BIT, THREADS, TIME_BIT, Agents, Completes, time_of
 from .vector_clock import VectorClock
 
 _BITS = Bits(int(THREAD_BIT), int(BLOCK_BIT), int(TIME_BIT), LAST_TIME)
@@ -66,39 +66,65 @@ class KnownTimes:
         held : ndarray of object
             The clock of each thread, or None, `[block, warp, lane]`.
         """
-        if self._row is None:
-            self._row = np.full(self._shape, _UNKNOWN, np.int64)
-            self._restart(_FEWEST)
+        row = self._rows()
         while True:
-            row = self._row.reshape(-1)
             known = KnownRows(self._first + 1, self._threads, _OF_MBARRIERS, row, self._times)
             missing = ordered_by(table, grains, who.words, floor, _BITS, known)
-            if missing is None or (len(missing) and not self._make(who, missing, held)):
+            if missing is None:
                 return False
             if not len(missing):
                 return True
+            place = who.block * self._threads + who.warp * LANES + who.lane
+            if not self._make(place[missing], place, held):
+                return False
 
-    def _make(self, who: Agents, lanes: Array, held: Array) -> bool:
-        """Make the rows of some lanes; False if these are too many (rule 4)."""
-        assert self._row is not None
-        row = self._row.reshape(-1)
-        place = who.block[lanes] * self._threads + who.warp[lanes] * LANES + who.lane[lanes]
-        clocks = held.reshape(-1)[place].tolist()
-        keys = [(clock, at // self._threads) for clock, at in zip(clocks, place.tolist(), strict=True)]
+    def open(self, threads: tuple[Array, ...], words: Array, held: Array) -> tuple[Array, Array]:
+        """Return which accesses, words `[n]`, no row proves ordered, and which of them no row can tell.
+
+        Parameters
+        ----------
+        threads : tuple of ndarray of int
+            Block, warp and lane of those that ask, `[n]`.
+        words : ndarray of uint64
+        held : ndarray of object
+            As for `ordered`.
+        """
+        block, warp, lane = threads
+        place, row = block * self._threads + warp * LANES + lane, self._rows()
+        missing = row[place] < 0
+        if missing.any() and not self._make(place[missing], place, held):
+            return np.ones(len(words), bool), np.ones(len(words), bool)
+        apart = (words >> BLOCK_BIT) ^ (block + (self._first + 1)).astype(np.uint64)
+        asked = (apart != 0) & (apart != np.uint64(_OF_MBARRIERS))
+        number = (words >> THREAD_BIT & THREADS).astype(np.int64) + np.where(apart != 0, self._threads, 0)
+        return asked | (time_of(words) >= self._times[row[place], number]), asked
+
+    def _rows(self) -> Array:
+        """Return the row of each thread of the batch."""
+        if self._row is None:
+            self._row = np.full(self._shape, _UNKNOWN, np.int64)
+            self._restart(_FEWEST)
+        return self._row.reshape(-1)
+
+    def _make(self, place: Array, every: Array, held: Array) -> bool:
+        """Make the rows of threads, of all that are asked about if there is no room; False if it is not enough."""
+        row = self._rows()
+        clocks, blocks = held.reshape(-1)[place], place // self._threads
+        starts = np.flatnonzero(np.append(True, (clocks[1:] != clocks[:-1]) | (blocks[1:] != blocks[:-1])))
+        keys = [*zip(clocks[starts].tolist(), blocks[starts].tolist(), strict=True)]
         made = dict.fromkeys(key for key in keys if key[0] is not None)
         if self._count + len(made) > len(self._times):
             if len(made) >= _MOST:
                 return False
             row[:] = _UNKNOWN
-            every = np.arange(len(who.words))
             self._restart(max(len(self._times), 2 * (len(made) + 1)))
-            return len(lanes) == len(every) or self._make(who, every, held)
+            return self._make(every, every, held)
         numbers: dict[tuple[VectorClock | None, int], int] = {}
         for number, (clock, block) in enumerate(made, self._count):
             numbers[clock, block] = number
             self._write(self._times[number], clock, block)
         self._count += len(made)
-        row[place] = [numbers.get(key, 0) for key in keys]
+        row[place] = np.repeat([numbers.get(key, 0) for key in keys], np.diff(starts, append=len(place)))
         return True
 
     def _write(self, times: Array, clock: VectorClock, block: int) -> None:

@@ -4,7 +4,7 @@ The rules:
 
 1. A clock has a time for every warp of a batch of blocks: all accesses of the warp before that time happen before what
    the clock's owner does. For some warps it has later times for single lanes. It also has such clocks of earlier
-   batches. Only blocks from the first to the last of which it has times have rows.
+   batches. Only blocks from the first to the last of which it has times have rows; few rows have a time for each lane.
 2. Joining two clocks takes the later time per thread.
 3. A clock is immutable; a thread that acquires another one gets a new clock. So releasing a clock needs no copy.
 4. It also has a time for each agent of asynchronous operations that its owner has observed (`access_words`), and, for
@@ -34,9 +34,9 @@ class VectorClock:
     first : int
         Number of the first block of the batch in the grid.
     until : ndarray of int
-        Of each warp of some blocks in a row, `[block, warp]`; 0 for all others.
+        Of each warp of some blocks in a row, `[block, warp]`, or of each lane, `[block, warp, lane]`; 0 for all others.
     lanes : dict of (int, int) to ndarray of int
-        Of the lanes of some warps, by block and warp, `[lane]`.
+        Of the lanes of some warps, by block and warp, `[lane]`; none where `until` has them.
     older : dict of int to VectorClock
         Of earlier batches, by their first blocks; these have no older ones themselves.
     agents : dict of int to int
@@ -58,11 +58,23 @@ class VectorClock:
     @cached_property
     def _every(self) -> Array:
         """Of each lane, `[block, warp, lane]`, in the rows of `until`."""
+        if self.until.ndim == _FINE:
+            return self.until
         every = np.repeat(self.until[..., None], LANES, axis=2)
         for (block, warp), times in self.lanes.items():
             of = every[block - self.low, warp]
             np.maximum(of, times, out=of)
         return every
+
+    @cached_property
+    def _by_warp(self) -> VectorClock:
+        """The same clock with times of warps."""
+        if self.until.ndim != _FINE:
+            return self
+        until = self.until.min(axis=2)
+        more = np.argwhere((self.until > until[..., None]).any(axis=2)).tolist()
+        lanes = {(row + self.low, warp): self.until[row, warp] for row, warp in more}
+        return replace(self, until=until, lanes=lanes)
 
     def covers(self, words: Array) -> Array:
         """Return which accesses, access words `[n]`, happen before what the owner does."""
@@ -85,7 +97,7 @@ class VectorClock:
         here = (place >= 0) & (place < len(self.until))
         if not here.any():
             until = np.zeros(len(words), np.int64)
-        elif self.lanes:
+        elif self.lanes or self.until.ndim == _FINE:
             until = self._every[np.where(here, place, 0), warp, lane]
         else:
             until = self.until[np.where(here, place, 0), warp]
@@ -100,6 +112,8 @@ class VectorClock:
         row = block - self.low
         if first != self.first or not 0 <= row < len(self.until):
             return np.zeros(self.until.shape[1] * LANES, np.int64)
+        if self.until.ndim == _FINE or "_every" in self.__dict__:
+            return self._every[row].reshape(-1)
         times = np.repeat(self.until[row], LANES)
         for warp in range(self.until.shape[1]) if self.lanes else ():
             if (of := self.lanes.get((block, warp))) is not None:
@@ -115,10 +129,12 @@ class VectorClock:
         """Return whether no time of another clock is later."""
         if other is self:
             return True
-        if not all(self.agents.get(agent, 0) >= time for agent, time in other.agents.items()):
-            return False
-        if not all(space in self.crossed and self.crossed[space].holds(x) for space, x in other.crossed.items()):
-            return False
+        for agent, time in other.agents.items():
+            if self.agents.get(agent, 0) < time:
+                return False
+        for space, clock in other.crossed.items():
+            if space not in self.crossed or not self.crossed[space].holds(clock):
+                return False
         return self._holds_threads(other)
 
     def _holds_threads(self, other: VectorClock) -> bool:
@@ -136,24 +152,21 @@ class VectorClock:
         )
 
     def _holds_rows(self, other: VectorClock) -> bool:
-        """Return whether no time of a warp is later in another clock of the same batch."""
-        start, many = other.low - self.low, len(other.until)
-        if 0 <= start and start + many <= len(self.until):
-            return bool((self.until[start : start + many] >= other.until).all())
-        return bool((self._rows(other.low, other.low + many) >= other.until).all())
-
-    def _rows(self, low: int, high: int) -> Array:
-        """Return the times of the warps of blocks from one on, before another."""
-        rows = np.zeros((high - low, self.until.shape[1]), np.int64)
-        first, last = max(low, self.low), min(high, self.low + len(self.until))
-        if first < last:
-            rows[first - low : last - low] = self.until[first - self.low : last - self.low]
-        return rows
+        """Return whether no time in the rows of another clock of the same batch is later."""
+        mine, its = self.until, other.until
+        if mine.ndim != its.ndim:
+            mine, its = self._every, other._every
+        start, many = other.low - self.low, len(its)
+        if start < 0 or start + many > len(mine):
+            mine, start = _placed(mine, -start, many), 0
+        return bool((mine[start : start + many] >= its).all())
 
     def _of(self, at: tuple[int, int]) -> Any:
         """Return the times of the lanes of a warp, or the one time of all of them."""
         block, warp = at[0] - self.low, at[1]
-        until = self.until[block, warp] if 0 <= block < len(self.until) else 0
+        if not 0 <= block < len(self.until):
+            return 0
+        until = self.until[block, warp]
         return np.maximum(self.lanes[at], until) if at in self.lanes else until
 
     def __or__(self, other: VectorClock) -> VectorClock:
@@ -172,9 +185,18 @@ class VectorClock:
         agents, crossed = _latest([self.agents, other.agents]), _crossings([self, other])
         if other.first != self.first:
             return VectorClock(self.first, self.until, self.lanes, older, agents, crossed, self.low)
-        low, until = _latest_rows([self, other])
-        lanes = self._lanes_with(other, low, until)
+        if self._fits(other):
+            until = np.maximum(self.until, other.until)
+            return VectorClock(self.first, until, {}, older, agents, crossed, self.low)
+        one, another = _alike([self, other])
+        low, until = _latest_rows([one, another])
+        lanes = one._lanes_with(another, low, until)
         return VectorClock(self.first, until, lanes, older, agents, crossed, low)
+
+    def _fits(self, other: VectorClock) -> bool:
+        """Whether both have times of lanes in the same rows of a batch."""
+        same = self.first == other.first and self.low == other.low and self.until.ndim == _FINE
+        return same and self.until.shape == other.until.shape
 
     def _lanes_with(self, other: VectorClock, low: int, until: Array) -> Mapping[tuple[int, int], Array]:
         """Join the times of single lanes; keep the warps in which some are later than `until`, from a block on."""
@@ -205,10 +227,13 @@ def joined(some: Iterable[VectorClock | None]) -> VectorClock | None:
 
 
 _FEW = 2
+_FINE = 3  # dimensions of times of lanes
+_MOST_FINE = 16  # rows of these
 
 
 def _joined_at_once(every: list[VectorClock]) -> VectorClock:
     """Join many clocks of one batch that have no older ones."""
+    every = _alike(every)
     low, until = _latest_rows(every)
     times: dict[tuple[int, int], Array] = {}
     for clock in every:
@@ -222,8 +247,19 @@ def _joined_at_once(every: list[VectorClock]) -> VectorClock:
     return VectorClock(every[0].first, until, lanes, {}, agents, _crossings(every), low)
 
 
+def _alike(some: list[VectorClock]) -> list[VectorClock]:
+    """Return clocks of one batch that all have times of lanes, if they have few rows in all, or all times of warps."""
+    if not any(x.until.ndim == _FINE for x in some):
+        return some
+    known = [x for x in some if len(x.until)]
+    rows = max(x.low + len(x.until) for x in known) - min(x.low for x in known) if known else 0
+    if rows > _MOST_FINE:
+        return [x._by_warp for x in some]
+    return [x if x.until.ndim == _FINE else replace(x, until=x._every, lanes={}) for x in some]
+
+
 def _latest_rows(some: list[VectorClock]) -> tuple[int, Array]:
-    """Join the times of warps: return the block of the first row, and the rows."""
+    """Join the times in rows: return the block of the first row, and the rows."""
     known = [x for x in some if len(x.until)]
     if not known:
         return some[0].low, some[0].until
@@ -231,11 +267,20 @@ def _latest_rows(some: list[VectorClock]) -> tuple[int, Array]:
     if all(x.low == low and len(x.until) == many for x in known):
         return low, known[0].until if len(known) == 1 else np.maximum.reduce([x.until for x in known])
     low, high = min(x.low for x in known), max(x.low + len(x.until) for x in known)
-    until = np.zeros((high - low, known[0].until.shape[1]), np.int64)
+    until = np.zeros((high - low, *known[0].until.shape[1:]), np.int64)
     for each in known:
         rows = until[each.low - low : each.low - low + len(each.until)]
         np.maximum(rows, each.until, out=rows)
     return low, until
+
+
+def _placed(rows: Array, at: int, many: int) -> Array:
+    """Return so many rows: some from one place on, as far as there is room, and 0 elsewhere."""
+    placed = np.zeros((many, *rows.shape[1:]), rows.dtype)
+    first, last = max(at, 0), min(at + len(rows), many)
+    if first < last:
+        placed[first:last] = rows[first - at : last - at]
+    return placed
 
 
 def _latest(some: list[Mapping[int, int]]) -> Mapping[int, int]:
@@ -252,8 +297,11 @@ def _latest(some: list[Mapping[int, int]]) -> Mapping[int, int]:
 
 def _crossings(some: list[VectorClock]) -> Mapping[str, VectorClock]:
     """Join what has crossed to the async proxy, by space."""
+    have = [each for each in some if each.crossed]
+    if len(have) < _FEW:
+        return have[0].crossed if have else {}
     clocks: dict[str, list[VectorClock | None]] = {}
-    for each in some:
+    for each in have:
         for space, clock in each.crossed.items():
             clocks.setdefault(space, []).append(clock)
     found = {space: joined(of) for space, of in clocks.items()}
@@ -279,12 +327,15 @@ class Moment:
 
     def of(self, first: int, block: int, warp: int, lanes: list[int]) -> VectorClock:
         """Return the joined clock of lanes of a warp."""
-        until = np.empty((1, self.own.shape[1]), np.int64)
-        until[0] = self.warps[block, warp]
-        until[0, warp] = self.own[block, warp]
-        times = np.full(LANES, self.own[block, warp])
+        until = np.empty((1, self.own.shape[1], LANES), np.int64)
+        until[0] = self.warps[block, warp][..., None]
+        times = until[0, warp]
+        times[:] = self.own[block, warp]
         if self.pairs is not None:
-            times = np.maximum(times, self.pairs[block, warp, lanes].max(axis=0))
+            np.maximum(times, self.pairs[block, warp, lanes].max(axis=0), out=times)
         times[lanes] = self.time
-        clock = VectorClock(first, until, {(block, warp): times}, low=block)
-        return joined([*dict.fromkeys(self.held[block, warp, lanes].tolist()), clock]) or clock
+        clock = VectorClock(first, until, low=block)
+        held = [*dict.fromkeys(self.held[block, warp, lanes].tolist())]
+        if len(held) == 1 and held[0] is not None and clock._fits(held[0]):  # neither holds the other
+            return replace(held[0], until=np.maximum(until, held[0].until))
+        return joined([*held, clock]) or clock

@@ -6,7 +6,7 @@ The rules are in `mbarriers` and `report.asynchronous_rules`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -97,10 +97,10 @@ class MbarrierPhases:
             at: self._clocks.clock_of(block, warp, lanes, moment) for (block, warp, _), (at, lanes) in groups.items()
         }
 
-    def release(self, offset: int, clock: VectorClock | None) -> None:
-        """Join a clock to what the current phase releases."""
+    def release(self, offset: int, clocks: Sequence[VectorClock | None]) -> None:
+        """Join clocks to what the current phase releases."""
         phases = self._phases(offset)
-        phases.now = joined([phases.now, clock])
+        phases.now = joined([phases.now, *clocks])
 
     def bring(self, offset: int, word: Any) -> None:
         """Note that an operation, whose access word is given, completes in the current phase."""
@@ -123,9 +123,11 @@ class MbarrierPhases:
         """Let threads that observe a complete phase of their mbarrier, bool `[n]`, acquire its clock, or find it."""
         take = self._clocks.causality.acquire if acquires else self._clocks.causality.find
         who = np.stack([touch.who.block, touch.who.warp, touch.who.lane], axis=1)
-        for offset in np.unique(touch.offset[complete]).tolist():
+        place = np.flatnonzero(complete)
+        place = place[np.argsort(touch.offset[place], kind="stable")]
+        offsets, first = np.unique(touch.offset[place], return_index=True)
+        for offset, some in zip(offsets.tolist(), np.split(who[place], first[1:]), strict=False):
             clock = self._phases(offset).done
-            some = who[complete & (touch.offset == offset)]
             if clock is not None:
                 take(some, clock)
 
