@@ -360,6 +360,10 @@ class VectorClocks:
         """Return the joined clock of lanes of a warp, now or at a moment."""
         return (moment or self.moment()).of(self._first, block, warp, lanes)
 
+    def clocks_of(self, threads: Sequence[tuple[int, int, list[int]]]) -> list[VectorClock]:
+        """Return the joined clocks, now, of lanes of several warps, given by block, warp and lanes."""
+        return self.moment().of_several(self._first, threads)
+
     def clock_of_agents(self, words: Array) -> VectorClock:
         """Return a clock of asynchronous accesses, words `[n]`, alone: nothing else that their threads did."""
         agents: dict[int, int] = {}

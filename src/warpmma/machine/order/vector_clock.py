@@ -13,7 +13,7 @@ The rules:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -195,8 +195,8 @@ class VectorClock:
 
     def _fits(self, other: VectorClock) -> bool:
         """Whether both have times of lanes in the same rows of a batch."""
-        same = self.first == other.first and self.low == other.low and self.until.ndim == _FINE
-        return same and self.until.shape == other.until.shape
+        same = self.until.shape == other.until.shape and self.until.ndim == _FINE
+        return same and self.low == other.low and self.first == other.first
 
     def _lanes_with(self, other: VectorClock, low: int, until: Array) -> Mapping[tuple[int, int], Array]:
         """Join the times of single lanes; keep the warps in which some are later than `until`, from a block on."""
@@ -233,6 +233,11 @@ _MOST_FINE = 16  # rows of these
 
 def _joined_at_once(every: list[VectorClock]) -> VectorClock:
     """Join many clocks of one batch that have no older ones."""
+    agents, crossed = _latest([x.agents for x in every if x.agents]), _crossings(every)
+    every = [x for x in every if len(x.until)] or every[:1]
+    if all(every[0]._fits(x) for x in every):
+        until = np.maximum.reduce([x.until for x in every])
+        return VectorClock(every[0].first, until, {}, {}, agents, crossed, every[0].low)
     every = _alike(every)
     low, until = _latest_rows(every)
     times: dict[tuple[int, int], Array] = {}
@@ -243,8 +248,7 @@ def _joined_at_once(every: list[VectorClock]) -> VectorClock:
     for (block, warp), of in times.items():
         if (of > (of_warp := until[block - low, warp])).any():
             lanes[block, warp] = np.maximum(of, of_warp)
-    agents = _latest([x.agents for x in every if x.agents])
-    return VectorClock(every[0].first, until, lanes, {}, agents, _crossings(every), low)
+    return VectorClock(every[0].first, until, lanes, {}, agents, crossed, low)
 
 
 def _alike(some: list[VectorClock]) -> list[VectorClock]:
@@ -327,15 +331,36 @@ class Moment:
 
     def of(self, first: int, block: int, warp: int, lanes: list[int]) -> VectorClock:
         """Return the joined clock of lanes of a warp."""
-        until = np.empty((1, self.own.shape[1], LANES), np.int64)
-        until[0] = self.warps[block, warp][..., None]
-        times = until[0, warp]
-        times[:] = self.own[block, warp]
+        return self.of_several(first, [(block, warp, lanes)])[0]
+
+    def of_several(self, first: int, threads: Sequence[tuple[int, int, list[int]]]) -> list[VectorClock]:
+        """Return the joined clocks of lanes of several warps, given by block, warp and lanes."""
+        block, warp = np.array([x[:2] for x in threads], np.int64).reshape(-1, 2).T
+        each, many = np.arange(len(threads)), [len(lanes) for *_, lanes in threads]
+        lane = np.array([lane for *_, lanes in threads for lane in lanes], np.int64)
+        until = np.repeat(self.warps[block, warp].reshape(len(threads), -1, 1), LANES, axis=2)
+        if until.shape[1] == 1:
+            until = np.repeat(until, self.own.shape[1], axis=1)
+        until[each, warp] = self.own[block, warp][:, None]
         if self.pairs is not None:
-            np.maximum(times, self.pairs[block, warp, lanes].max(axis=0), out=times)
-        times[lanes] = self.time
-        clock = VectorClock(first, until, low=block)
-        held = [*dict.fromkeys(self.held[block, warp, lanes].tolist())]
-        if len(held) == 1 and held[0] is not None and clock._fits(held[0]):  # neither holds the other
-            return replace(held[0], until=np.maximum(until, held[0].until))
-        return joined([*held, clock]) or clock
+            for i, (at, of, lanes) in enumerate(threads):
+                np.maximum(until[i, of], self.pairs[at, of, lanes].max(axis=0), out=until[i, of])
+        until[np.repeat(each, many), np.repeat(warp, many), lane] = self.time
+        held = self.held[np.repeat(block, many), np.repeat(warp, many), lane].tolist()
+        clocks, start = [], 0
+        for i, (at, _, lanes) in enumerate(threads):
+            clock = VectorClock(first, until[i : i + 1].copy(), low=at)
+            clocks.append(_with_held(clock, [*dict.fromkeys(held[start : start + len(lanes)])]))
+            start += len(lanes)
+        return clocks
+
+
+def _with_held(clock: VectorClock, held: list[VectorClock | None]) -> VectorClock:
+    """Join what threads have acquired to what they did."""
+    if len(held) == 1:
+        if (one := held[0]) is None:
+            return clock
+        if clock._fits(one):  # neither holds the other
+            until = np.maximum(clock.until, one.until)
+            return VectorClock(one.first, until, {}, one.older, one.agents, one.crossed, one.low)
+    return joined([*held, clock]) or clock

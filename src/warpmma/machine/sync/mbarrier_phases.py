@@ -92,10 +92,8 @@ class MbarrierPhases:
         if not releases:
             fences = self._clocks.causality.released_by_fences
             return {at: fences(block, warp, lanes) for (block, warp, _), (at, lanes) in groups.items()}
-        moment = self._clocks.moment()
-        return {
-            at: self._clocks.clock_of(block, warp, lanes, moment) for (block, warp, _), (at, lanes) in groups.items()
-        }
+        threads = [(block, warp, lanes) for (block, warp, _), (_, lanes) in groups.items()]
+        return dict(zip((at for at, _ in groups.values()), self._clocks.clocks_of(threads), strict=True))
 
     def release(self, offset: int, clocks: Sequence[VectorClock | None]) -> None:
         """Join clocks to what the current phase releases."""
