@@ -32,6 +32,12 @@ struct Touched {
     for (size_t i = 0, g = 0; i < n; i++)
       for (size_t k = 0; k < each; k++, g++) body(i, g, first[i] + int64_t(k));
   }
+  // Whether the grains of each lane are above those of the lane before; so none is that of two lanes.
+  bool ascend() const {
+    bool so = true;
+    for (size_t i = 1; i < n; i++) so &= first[i] >= first[i - 1] + int64_t(each);
+    return so;
+  }
   const int64_t* first;
   size_t n, each;
 };
@@ -70,7 +76,8 @@ int64_t ordered_by(KnownWords table, Places first, size_t each, KnownWords words
   const uint64_t numbers = (uint64_t(1) << (block_bit - thread_bit)) - 1;
   if (width < threads + numbers + 1 || times.shape(0) < width) refuse("rows without room for all agents");
   const uint64_t all = rows.shape(0), held = times.shape(0) / width;
-  int64_t needed = 0;
+  int64_t needed = 0, last_row = -1;
+  uint64_t last = 0, last_block = 0;  // a word that the last row has proved: neighbours often meet the same
   for (size_t i = 0; i < touched.n; i++) {
     if (i + ahead < touched.n) __builtin_prefetch(known + touched.first[i + ahead]);
     const uint64_t* at = known + touched.first[i];
@@ -81,9 +88,11 @@ int64_t ordered_by(KnownWords table, Places first, size_t each, KnownWords words
     if (row >= int64_t(held)) refuse("a row beyond the rows");
     const uint32_t* until = row < 0 ? nullptr : times.data() + uint64_t(row) * width;
     bool open = false;
+    if (row != last_row || mine >> block_bit != last_block) last = 0;
+    last_row = row, last_block = mine >> block_bit;
     for (size_t k = 0; k < each; k++) {
       const uint64_t other = at[k], differ = other ^ mine;
-      if (other == 0 || differ >> thread_bit == 0) continue;
+      if (other == last || other == 0 || differ >> thread_bit == 0) continue;
       const uint64_t time = other >> time_bit & last_time, number = other >> thread_bit & numbers;
       uint64_t agent = number;
       if (differ >> block_bit == mbarrier) {
@@ -96,6 +105,8 @@ int64_t ordered_by(KnownWords table, Places first, size_t each, KnownWords words
         open = true;
       else if (time >= until[agent])
         return -1;
+      else
+        last = other;
     }
     if (open) missing.data()[needed++] = int64_t(i);
   }
@@ -122,6 +133,10 @@ bool note(Words table, Places first, size_t each, KnownWords words) {
   touched.of(words);
   uint64_t* known = table.data();
   const uint64_t* who = words.data();
+  if (touched.ascend()) {
+    for (size_t i = 0; i < touched.n; i++) std::fill_n(known + touched.first[i], each, who[i]);
+    return true;
+  }
   touched.every([=](size_t i, size_t, int64_t at) { known[at] = who[i]; });
   uint64_t differ = 0;
   touched.every([&](size_t i, size_t, int64_t at) { differ |= known[at] ^ who[i]; });
@@ -136,6 +151,27 @@ void count_readers(Words last, Words lane, Words other, Places first, size_t eac
   touched.of(words);
   uint64_t *latest = last.data(), *within = lane.data(), *far = other.data();
   const uint64_t* who = words.data();
+  if (touched.ascend()) {  // each the only one there
+    for (size_t i = 0; i < touched.n; i++) {
+      if (i + ahead < touched.n) __builtin_prefetch(latest + touched.first[i + ahead], 1);
+      uint64_t* at = latest + touched.first[i];
+      const uint64_t now = who[i];
+      uint64_t others = 0;
+      for (size_t k = 0; k < each; k++) others |= at[k] ? (at[k] ^ now) >> thread_bit : 0;
+      for (size_t k = 0; others && k < each; k++) {
+        const uint64_t known = at[k], place = uint64_t(touched.first[i]) + k;
+        if (known == 0 || (known ^ now) >> thread_bit == 0) continue;
+        if ((known ^ now) >> warp_bit == 0) {
+          within[place] = known;
+          continue;
+        }
+        const uint64_t here = now >> block_bit, held = far[place];
+        if (held == 0 || held >> block_bit == here || known >> block_bit != here) far[place] = known;
+      }
+      std::fill_n(at, each, now);
+    }
+    return;
+  }
   std::unique_ptr<uint64_t[]> before(new uint64_t[touched.n * each]);
   uint64_t others = 0;
   touched.every([&](size_t i, size_t g, int64_t at) {
