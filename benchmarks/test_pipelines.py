@@ -76,6 +76,7 @@ class Pipeline(NamedTuple):
     stage: int  # bytes
     rounds: int
     blocks: int
+    part: int = 1  # the consumers read one part in so many of each stage
 
     @property
     def text(self) -> str:
@@ -89,7 +90,7 @@ class Pipeline(NamedTuple):
         sums = " ".join(f"xor.b32 %acc{i}, %acc{i}, %v{i};" for i in range(4))
         reads = "\n".join(
             f"ld.shared.v4.u32 {{%v0, %v1, %v2, %v3}}, [%at+{place}]; {sums}"
-            for place in range(0, self.stage, threads * _VECTOR)
+            for place in range(0, self.stage // self.part, threads * _VECTOR)
         )
         ring = self.stages * self.stage
         return _TEXT.format(
@@ -113,7 +114,8 @@ class Pipeline(NamedTuple):
             kernel.launch(device, self.blocks, (1 + self.consumers) * _WARP, args, hazards=hazards)
 
         call()
-        wanted = np.bitwise_xor.reduce(x.reshape(self.blocks, -1, *y.shape[1:]), axis=1)
+        read = x.reshape(self.blocks, self.rounds, self.part, -1, *y.shape[1:])[:, :, 0]
+        wanted = np.bitwise_xor.reduce(read, axis=(1, 2))
         assert np.array_equal(there.numpy(), wanted)
         return call
 
@@ -123,6 +125,7 @@ PIPELINES = {
     "1 block, 4 stages of 48 KB": Pipeline(consumers=4, stages=4, stage=49152, rounds=32, blocks=1),
     "132 blocks, 4 stages of 16 KB": Pipeline(consumers=4, stages=4, stage=16384, rounds=8, blocks=132),
     "132 blocks, 4 stages of 48 KB": Pipeline(consumers=4, stages=4, stage=49152, rounds=8, blocks=132),
+    "132 blocks, 48 KB, 2 KB of it read": Pipeline(consumers=4, stages=4, stage=49152, rounds=8, blocks=132, part=24),
 }
 
 
