@@ -60,7 +60,7 @@ class VectorClock:
         """Of each lane, `[block, warp, lane]`, in the rows of `until`."""
         if self.until.ndim == _FINE:
             return self.until
-        every = np.repeat(self.until[..., None], LANES, axis=2)
+        every = np.repeat(_by_lane(self.until), LANES, axis=2)
         for (block, warp), times in self.lanes.items():
             of = every[block - self.low, warp]
             np.maximum(of, times, out=of)
@@ -153,13 +153,17 @@ class VectorClock:
 
     def _holds_rows(self, other: VectorClock) -> bool:
         """Return whether no time in the rows of another clock of the same batch is later."""
-        mine, its = self.until, other.until
-        if mine.ndim != its.ndim:
-            mine, its = self._every, other._every
-        start, many = other.low - self.low, len(its)
-        if start < 0 or start + many > len(mine):
-            mine, start = _placed(mine, -start, many), 0
-        return bool((mine[start : start + many] >= its).all())
+        its, start = other.until, other.low - self.low
+        first, last = max(start, 0), min(start + len(its), len(self.until))
+        if first >= last:
+            return not its.any()
+        if its[: first - start].any() or its[last - start :].any():  # outside of these rows
+            return False
+        inside = its[first - start : last - start]
+        if self.until.ndim == its.ndim:
+            return bool((self.until[first:last] >= inside).all())
+        mine = [self.of_block(self.first, self.low + row) for row in range(first, last)]
+        return bool((np.reshape(mine, (last - first, -1, LANES)) >= _by_lane(inside)).all())
 
     def _of(self, at: tuple[int, int]) -> Any:
         """Return the times of the lanes of a warp, or the one time of all of them."""
@@ -189,7 +193,7 @@ class VectorClock:
             until = np.maximum(self.until, other.until)
             return VectorClock(self.first, until, {}, older, agents, crossed, self.low)
         one, another = _alike([self, other])
-        low, until = _latest_rows([one, another])
+        low, until = _latest_of_two(one, another)
         lanes = one._lanes_with(another, low, until)
         return VectorClock(self.first, until, lanes, older, agents, crossed, low)
 
@@ -209,7 +213,7 @@ class VectorClock:
         if both:
             times[both] = np.maximum(times[both], [its[places[i]] for i in both])
         block, warp = np.transpose(places)
-        of_warps = until[block - low, warp][:, None]
+        of_warps = until[block - low if low else block, warp][:, None]
         more = (times > of_warps).any(axis=1).tolist()
         np.maximum(times, of_warps, out=times)
         return {at: times[i] for i, at in enumerate(places) if more[i]}
@@ -253,7 +257,10 @@ def _joined_at_once(every: list[VectorClock]) -> VectorClock:
 
 def _alike(some: list[VectorClock]) -> list[VectorClock]:
     """Return clocks of one batch that all have times of lanes, if they have few rows in all, or all times of warps."""
-    if not any(x.until.ndim == _FINE for x in some):
+    for each in some:
+        if each.until.ndim == _FINE:
+            break
+    else:
         return some
     known = [x for x in some if len(x.until)]
     rows = max(x.low + len(x.until) for x in known) - min(x.low for x in known) if known else 0
@@ -278,13 +285,22 @@ def _latest_rows(some: list[VectorClock]) -> tuple[int, Array]:
     return low, until
 
 
-def _placed(rows: Array, at: int, many: int) -> Array:
-    """Return so many rows: some from one place on, as far as there is room, and 0 elsewhere."""
-    placed = np.zeros((many, *rows.shape[1:]), rows.dtype)
-    first, last = max(at, 0), min(at + len(rows), many)
-    if first < last:
-        placed[first:last] = rows[first - at : last - at]
-    return placed
+def _latest_of_two(one: VectorClock, other: VectorClock) -> tuple[int, Array]:
+    """The same of two clocks, mostly of one with many rows and of one with few of them."""
+    if len(one.until) < len(other.until):
+        one, other = other, one
+    start = other.low - one.low
+    if start < 0 or start + len(other.until) > len(one.until):
+        return _latest_rows([one, other])
+    until = one.until.copy()
+    rows = until[start : start + len(other.until)]
+    np.maximum(rows, other.until, out=rows)
+    return one.low, until
+
+
+def _by_lane(until: Array) -> Array:
+    """Return times as `[block, warp, lane]`, one lane for all where they are those of warps."""
+    return until if until.ndim == _FINE else until[..., None]
 
 
 def _latest(some: list[Mapping[int, int]]) -> Mapping[int, int]:
@@ -331,10 +347,21 @@ class Moment:
 
     def of(self, first: int, block: int, warp: int, lanes: list[int]) -> VectorClock:
         """Return the joined clock of lanes of a warp."""
-        return self.of_several(first, [(block, warp, lanes)])[0]
+        until = np.empty((1, self.own.shape[1]), np.int64)
+        until[0] = self.warps[block, warp]
+        until[0, warp] = self.own[block, warp]
+        times = np.full(LANES, self.own[block, warp])
+        if self.pairs is not None:
+            times = np.maximum(times, self.pairs[block, warp, lanes].max(axis=0))
+        times[lanes] = self.time
+        clock = VectorClock(first, until, {(block, warp): times}, low=block)
+        return joined([*dict.fromkeys(self.held[block, warp, lanes].tolist()), clock]) or clock
 
     def of_several(self, first: int, threads: Sequence[tuple[int, int, list[int]]]) -> list[VectorClock]:
-        """Return the joined clocks of lanes of several warps, given by block, warp and lanes."""
+        """Return the joined clock of lanes of each of several warps, given by block, warp and lanes.
+
+        They have times of lanes: clocks that threads of one block exchange are mostly of this block alone.
+        """
         block, warp = np.array([x[:2] for x in threads], np.int64).reshape(-1, 2).T
         each, many = np.arange(len(threads)), [len(lanes) for *_, lanes in threads]
         lane = np.array([lane for *_, lanes in threads for lane in lanes], np.int64)
