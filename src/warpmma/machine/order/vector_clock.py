@@ -113,7 +113,7 @@ class VectorClock:
         if first != self.first or not 0 <= row < len(self.until):
             return np.zeros(self.until.shape[1] * LANES, np.int64)
         if self.until.ndim == _FINE or "_every" in self.__dict__:
-            return self._every[row].reshape(-1)
+            return np.asarray(self._every[row]).reshape(-1)
         times = np.repeat(self.until[row], LANES)
         for warp in range(self.until.shape[1]) if self.lanes else ():
             if (of := self.lanes.get((block, warp))) is not None:
@@ -286,7 +286,7 @@ def _latest_rows(some: list[VectorClock]) -> tuple[int, Array]:
 
 
 def _latest_of_two(one: VectorClock, other: VectorClock) -> tuple[int, Array]:
-    """The same of two clocks, mostly of one with many rows and of one with few of them."""
+    """Join the times of two clocks: mostly one has many rows, and the other few of these."""
     if len(one.until) < len(other.until):
         one, other = other, one
     start = other.low - one.low
