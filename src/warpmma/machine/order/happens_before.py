@@ -134,7 +134,7 @@ class Standing(NamedTuple):
     held : ndarray or None
         The clocks that they have acquired, or None, `[*thread]`.
     known : KnownTimes or None
-        What these clocks say of the own block.
+        What these clocks prove about accesses of the own block.
     """
 
     words: Array

@@ -4,7 +4,8 @@ The rules:
 
 1. A clock has a time for every warp of a batch of blocks: all accesses of the warp before that time happen before what
    the clock's owner does. For some warps it has later times for single lanes. It also has such clocks of earlier
-   batches. Only blocks from the first to the last of which it has times have rows; few rows have a time for each lane.
+   batches. There are rows of times for a range of blocks; all times of other blocks are 0. Few rows have a time for
+   each lane.
 2. Joining two clocks takes the later time per thread.
 3. A clock is immutable; a thread that acquires another one gets a new clock. So releasing a clock needs no copy.
 4. It also has a time for each agent of asynchronous operations that its owner has observed (`access_words`), and, for
