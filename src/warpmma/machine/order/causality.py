@@ -365,9 +365,12 @@ class Causality:
         held, memo = self.held[where], {}
         for old in dict.fromkeys(held.tolist()):
             memo[old] = joined([old, clock])
-        new = np.empty(len(held), object)
-        new[:] = [memo[old] for old in held.tolist()]
-        self.held[where] = new
+        if len(memo) == 1:
+            self.held[where] = next(iter(memo.values()))
+        else:
+            new = np.empty(len(held), object)
+            new[:] = [memo[old] for old in held.tolist()]
+            self.held[where] = new
         self.known.forget(where)
         self._acquired[where[0]] = True
 

@@ -377,18 +377,16 @@ class Moment:
         held = self.held[np.repeat(block, many), np.repeat(warp, many), lane].tolist()
         clocks, start = [], 0
         for i, (at, _, lanes) in enumerate(threads):
-            clock = VectorClock(first, until[i : i + 1].copy(), low=at)
+            clock = VectorClock(first, until[i : i + 1], low=at)
             clocks.append(_with_held(clock, [*dict.fromkeys(held[start : start + len(lanes)])]))
             start += len(lanes)
         return clocks
 
 
 def _with_held(clock: VectorClock, held: list[VectorClock | None]) -> VectorClock:
-    """Join what threads have acquired to what they did."""
-    if len(held) == 1:
-        if (one := held[0]) is None:
-            return clock
-        if clock._fits(one):  # neither holds the other
-            until = np.maximum(clock.until, one.until)
-            return VectorClock(one.first, until, {}, one.older, one.agents, one.crossed, one.low)
-    return joined([*held, clock]) or clock
+    """Join what threads have acquired to what they did; the result does not keep the times of other warps alive."""
+    if len(held) == 1 and (one := held[0]) is not None and clock._fits(one):  # neither holds the other
+        until = np.maximum(clock.until, one.until)
+        return VectorClock(one.first, until, {}, one.older, one.agents, one.crossed, one.low)
+    found = joined([*held, clock])
+    return replace(clock, until=clock.until.copy()) if found is clock or found is None else found

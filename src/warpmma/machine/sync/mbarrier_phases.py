@@ -61,7 +61,9 @@ class MbarrierPhases:
         self._looked: Array = np.full(shape, -1, np.int64)
 
     def _phases(self, offset: int) -> _Phases:
-        return self._at.setdefault(offset, _Phases())
+        if (found := self._at.get(offset)) is None:
+            found = self._at[offset] = _Phases()
+        return found
 
     def begin(self, offset: int) -> None:
         """Begin the phases of an mbarrier."""
