@@ -169,8 +169,9 @@ class Standing(NamedTuple):
                 threads = tuple(x[mine[some]] for x in self.thread)
                 late[some], asked = self.known.open(threads, others[some], self.held)
                 some = some[asked]
-            held = self.held[tuple(x[mine[some]] for x in self.thread)]
-            late[some] = ~ordered_by(held, others[some])
+            if len(some):
+                held = self.held[tuple(x[mine[some]] for x in self.thread)]
+                late[some] = ~ordered_by(held, others[some])
         return late
 
 

@@ -90,12 +90,14 @@ class KnownTimes:
             As for `ordered`.
         """
         block, warp, lane = threads
+        apart = (words >> BLOCK_BIT) ^ (block + (self._first + 1)).astype(np.uint64)
+        asked = (apart != 0) & (apart != np.uint64(_OF_MBARRIERS))
+        if asked.all():
+            return asked, asked
         place, row = block * self._threads + warp * LANES + lane, self._rows()
         missing = row[place] < 0
         if missing.any() and not self._make(place[missing], place, held):
             return np.ones(len(words), bool), np.ones(len(words), bool)
-        apart = (words >> BLOCK_BIT) ^ (block + (self._first + 1)).astype(np.uint64)
-        asked = (apart != 0) & (apart != np.uint64(_OF_MBARRIERS))
         number = (words >> THREAD_BIT & THREADS).astype(np.int64) + np.where(apart != 0, self._threads, 0)
         return asked | (time_of(words) >= self._times[row[place], number]), asked
 

@@ -155,12 +155,16 @@ class VectorClock:
     def _holds_rows(self, other: VectorClock) -> bool:
         """Return whether no time in the rows of another clock of the same batch is later."""
         its, start = other.until, other.low - self.low
-        first, last = max(start, 0), min(start + len(its), len(self.until))
-        if first >= last:
-            return not its.any()
-        if its[: first - start].any() or its[last - start :].any():  # outside of these rows
-            return False
-        inside = its[first - start : last - start]
+        if not len(its):
+            return True
+        first, last, inside = start, start + len(its), its
+        if first < 0 or last > len(self.until):
+            first, last = max(first, 0), min(last, len(self.until))
+            if first >= last:
+                return not its.any()
+            if its[: first - start].any() or its[last - start :].any():  # outside of these rows
+                return False
+            inside = its[first - start : last - start]
         if self.until.ndim == its.ndim:
             return bool((self.until[first:last] >= inside).all())
         mine = [self.of_block(self.first, self.low + row) for row in range(first, last)]
@@ -290,13 +294,20 @@ def _latest_of_two(one: VectorClock, other: VectorClock) -> tuple[int, Array]:
     """Join the times of two clocks: mostly one has many rows, and the other few of these."""
     if len(one.until) < len(other.until):
         one, other = other, one
-    start = other.low - one.low
-    if start < 0 or start + len(other.until) > len(one.until):
-        return _latest_rows([one, other])
-    until = one.until.copy()
-    rows = until[start : start + len(other.until)]
+    if not len(other.until):
+        return one.low, one.until
+    low, mine, its = one.low, len(one.until), len(other.until)
+    start = other.low - low
+    if 0 <= start <= mine - its:
+        until = one.until.copy()
+    else:
+        low = min(low, other.low)
+        start, high = other.low - low, max(one.low + mine, other.low + its)
+        until = np.zeros((high - low, *one.until.shape[1:]), np.int64)
+        until[one.low - low : one.low - low + mine] = one.until
+    rows = until[start : start + its]
     np.maximum(rows, other.until, out=rows)
-    return one.low, until
+    return low, until
 
 
 def _by_lane(until: Array) -> Array:
