@@ -17,7 +17,7 @@ from ...errors import OperandError
 from ...operations import DTYPES, Access, MatrixMove, Operation, WmmaMove
 from ..base import Lanes, Origin, Poison, RegisterShadow, Site, WarpRegister, is_number, literal
 from ..memory import GlobalMemory, GlobalSpace, LocalMemory, SharedMemory
-from ..order import History, VectorClocks
+from ..order import History, ThreadScopes, VectorClocks
 from ..report import Costs, Reporter, Watching
 from ..sync import AsyncOperations, Barriers, ClusterBarrier, MbarrierPhases
 
@@ -45,6 +45,8 @@ class Batch:
     memory : GlobalMemory
     shared : int
         Bytes of shared memory of each.
+    cluster : int
+        Blocks of a cluster: a batch has whole clusters.
     reporter : Reporter
     costs : Costs
     history : History
@@ -64,7 +66,7 @@ class Batch:
 
     def __init__(
         self, *, blocks: range, threads: int, target: str, memory: GlobalMemory, shared: int, reporter: Reporter,
-        costs: Costs, history: History, engine: Engine = "auto", workers: int | None = None, seed: int = 0,
+        costs: Costs, history: History, cluster: int = 1, engine: Engine = "auto", workers: int | None = None, seed: int = 0,
         poison_travels: bool = False, watching: Watching | None = None,
     ) -> None:  # fmt: skip
         self.target, self.memory, self.reporter, self.costs = target, memory, reporter, costs
@@ -72,8 +74,9 @@ class Batch:
         self.poison_travels, self.watching = poison_travels, watching
         self.native = resolve(engine) == "native" and runs_elements()
         self.lanes = Lanes(len(blocks), threads)
-        self.clocks = VectorClocks(blocks, self.lanes.shape[1], history, tracking=reporter.tracking)
-        self.shared = SharedMemory(reporter, self.clocks, len(blocks), shared)
+        scopes = ThreadScopes(cluster)
+        self.clocks = VectorClocks(blocks, self.lanes.shape[1], history, tracking=reporter.tracking, scopes=scopes)
+        self.shared = SharedMemory(reporter, self.clocks, self.lanes, shared)
         self.local = LocalMemory(reporter, self.lanes.shape)
         self.global_space = GlobalSpace(memory, self.clocks, reporter)
         reporter.first_block = blocks.start
@@ -93,7 +96,7 @@ class Batch:
     @cached_property
     def cluster(self) -> ClusterBarrier:
         """The barriers of its clusters."""
-        return ClusterBarrier(self.barriers, self.reporter, self.lanes.shape)
+        return ClusterBarrier(self.lanes, self.clocks, self.reporter)
 
     @cached_property
     def phases(self) -> MbarrierPhases:
@@ -118,15 +121,23 @@ class Batch:
         self.lanes.exit(lanes)
         if "barriers" in made:
             self.costs.barrier(self.barriers.exited())
+        if "cluster" in made:
+            self.costs.barrier(self.cluster.exited())
 
     def hasten(self, rounds: int) -> bool:
         """Complete asynchronous operations after rounds of polls without success; False if there are none."""
         return "async_operations" in vars(self) and self.async_operations.hasten(rounds, self.phases.number)
 
+    def stand(self, lanes: Array, acts: Site | None, where: str = "") -> None:
+        """Report and release threads that wait at barriers for others that never arrive: `Barriers.stand`."""
+        self.barriers.stand(lanes, acts, where)
+        if "cluster" in vars(self):
+            self.cluster.stand(lanes, acts, where)
+
     def finish(self) -> None:
         """End all threads that have not exited."""
         if self.lanes.any_waiting:
-            self.barriers.stand(self.lanes.waiting, None)
+            self.stand(self.lanes.waiting, None)
         if self.lanes.alive.any():
             self.leave(self.lanes.alive)
         if "async_operations" in vars(self):

@@ -120,6 +120,6 @@ def execute(batch: Batch, site: Site, row: PtxInstruction, operands: Sequence[An
         Operands that do not fit the row.
     """
     if batch.lanes.any_waiting and type(row) not in _REGISTERS and (lanes & batch.lanes.waiting).any():
-        batch.barriers.stand(lanes, site)
+        batch.stand(lanes, site)
     batch.costs.count(site, lanes)
     return _HANDLERS[type(row)](batch, site, row, bound(batch, row, operands), lanes)

@@ -61,7 +61,7 @@ class Touch:
         """Return the same access with an order; a "weak" one is not strong."""
         if order == "weak":
             return self
-        of = ThreadScope.of(scope)
+        of = self.clocks.scopes.of(scope)
         return replace(self, who=self.who.strong(of), order=order, scope=of)
 
 

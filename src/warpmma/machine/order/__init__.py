@@ -13,8 +13,8 @@ from .access_words import (
     outside_scopes,
     thread_of,
 )
-from .causality import SyncCells
+from .causality import Released, SyncCells
 from .happens_before import History, VectorClocks
 from .late_writes import Key, LateWrites
-from .thread_scopes import CLUSTER_BLOCKS, ThreadScope
+from .thread_scopes import ThreadScope, ThreadScopes
 from .vector_clock import VectorClock, joined

@@ -17,7 +17,7 @@ import numpy as np
 
 from ..._arrays import Array
 from ...registers import LANES
-from .thread_scopes import LEVELS, ThreadScope
+from .thread_scopes import LEVELS, ThreadScope, ThreadScopes
 
 _STRENGTH, _TIME, _THREAD = 2, 22, 10
 _BLOCK = _STRENGTH + _TIME + _THREAD
@@ -31,6 +31,7 @@ WARP_BIT = THREAD_BIT + _U(LANES.bit_length() - 1)
 """The lowest bit of the time, the thread, the thread's warp and the block in a word; and masks of the parts."""
 
 _KIND = 62
+_BLOCKS = _U((1 << _KIND - _BLOCK) - 1)
 
 
 class Completes(IntEnum):
@@ -42,12 +43,16 @@ class Completes(IntEnum):
 
 
 _STRENGTHS = {scope: _U(number) for number, scope in enumerate(LEVELS, 1)}
-_DIVIDING = tuple((scope, number) for scope, number in _STRENGTHS.items() if scope.divides_grid)
 
 
 def block_of(word: Any) -> int:
     """Return the block of the grid of an access."""
     return (int(word) >> _BLOCK & (1 << _KIND - _BLOCK) - 1) - 1
+
+
+def blocks_of(words: Any) -> Any:
+    """Return the blocks of the grid of accesses."""
+    return (words >> BLOCK_BIT & _BLOCKS).astype(np.int64) - 1
 
 
 def thread_of(word: Any) -> tuple[int, int]:
@@ -75,12 +80,13 @@ def time_of(words: Any) -> Any:
     return words >> TIME_BIT & _U(LAST_TIME)
 
 
-def outside_scopes(a: Array, b: Array) -> Array:
+def outside_scopes(a: Array, b: Array, scopes: ThreadScopes) -> Array:
     """Mark pairs of accesses where one is weak, or where the narrower scope does not include both threads."""
     both = np.minimum(a & STRONG, b & STRONG)
     outside = both == 0
-    for scope, strength in _DIVIDING:
-        outside = outside | ((both == strength) & (scope.group(a >> BLOCK_BIT) != scope.group(b >> BLOCK_BIT)))
+    for scope in scopes.levels:
+        if scope < ThreadScope.GPU and (some := both == _STRENGTHS[scope]).any():
+            outside = outside | (some & (scopes.group(scope, blocks_of(a)) != scopes.group(scope, blocks_of(b))))
     return np.asarray(outside)
 
 

@@ -61,8 +61,8 @@ from .access_words import (
     time_of,
 )
 from .causality import Causality, Encounters, SyncCells, ordered_by
-from .thread_scopes import ThreadScope
-from .vector_clock import Moment, VectorClock
+from .thread_scopes import ThreadScope, ThreadScopes
+from .vector_clock import READS, Moment, VectorClock, joined
 
 _U = np.uint64
 _WIDE = 8  # columns
@@ -173,10 +173,13 @@ class VectorClocks:
         Of the launch.
     tracking : bool
         Whether the threads that access memory are recorded.
+    scopes : ThreadScopes
+        Of the launch.
 
     Attributes
     ----------
     blocks : range
+    scopes : ThreadScopes
     now : int
         The time of the next event.
     floor : int
@@ -185,8 +188,11 @@ class VectorClocks:
         When each warp last accessed memory, `[block, warp]`.
     """
 
-    def __init__(self, blocks: range, warps: int, history: History, *, tracking: bool = True) -> None:
-        self._tracking = tracking
+    def __init__(
+        self, blocks: range, warps: int, history: History, *, tracking: bool = True,
+        scopes: ThreadScopes = ThreadScopes(),
+    ) -> None:  # fmt: skip
+        self._tracking, self.scopes = tracking, scopes
         self._shape, self._first, self.blocks = (len(blocks), warps), blocks.start, blocks
         self.now = 1
         self.sites = history.begin(blocks)
@@ -199,7 +205,7 @@ class VectorClocks:
         self._pairs: Array | None = None  # [block, warp, lane, other lane], from the first mask of part of a warp on
         self._no_words = np.zeros(0, _U)
         self.floor = 0
-        self.causality = Causality(blocks, self._shape)
+        self.causality = Causality(blocks, self._shape, scopes)
         self._encounters = Encounters(self._shape, self.causality)
         self._moment_now: Moment | None = None
         self._no_times = _never_synchronized(self._shape)
@@ -346,6 +352,22 @@ class VectorClocks:
         """Return the joined clock of lanes of a warp, now or at a moment."""
         return (moment or self.moment()).of(self._first, block, warp, lanes)
 
+    def clocks_of(self, lanes: Array) -> VectorClock:
+        """Return the joined clock of lanes, bool `[block, warp, lane]`, now."""
+        moment, where = self.moment(), np.argwhere(lanes.any(axis=-1))
+        until = np.zeros(self._shape, np.int64)
+        times: dict[tuple[int, int], Array] = {}
+        for block, warp in where.tolist():
+            some, at = lanes[block, warp], (block, warp)
+            np.maximum(until[block], moment.warps[at], out=until[block])
+            if not some.all():
+                times[at] = np.where(some, moment.time, moment.own[at])
+                if moment.pairs is not None:
+                    times[at] = np.maximum(times[at], moment.pairs[at][some].max(axis=0))
+        until[lanes.all(axis=-1)] = moment.time
+        held = dict.fromkeys(moment.held[lanes].tolist())
+        return joined([*held, VectorClock(self._first, until, times)]) or VectorClock(self._first, until, times)
+
     def clock_of_agents(self, words: Array) -> VectorClock:
         """Return a clock of asynchronous accesses, words `[n]`, alone: nothing else that their threads did."""
         agents: dict[int, int] = {}
@@ -382,6 +404,15 @@ class VectorClocks:
             where = np.stack([np.full(len(some), block), np.full(len(some), warp), some], axis=1)
             self.causality.acquire(where, crossed)
         self.tick()
+
+    def reads_of(self, clock: VectorClock) -> VectorClock:
+        """Return a clock that says of all that another covers that its reads are over, and nothing else (A9)."""
+        return VectorClock(self._first, self._no_times, crossed={READS: clock.uncrossed()})
+
+    def still_reading(self, words: Array, who: Agents) -> Array:
+        """Return which reads, words `[n, m]`, threads do not know to be over (A9)."""
+        left, far = self.uncrossed(words, who, READS), asynchronous(words)
+        return np.asarray(far if left is None else far | left)
 
     def uncrossed(self, words: Array, who: Agents, space: str) -> Array | None:
         """Return which generic accesses, words `[n, m]`, have not crossed to the async proxy of a space for threads.
@@ -451,7 +482,7 @@ class VectorClocks:
         elsewhere = others >> BLOCK_BIT != mine >> BLOCK_BIT
         bad &= (time_of(others) >= known) | elsewhere
         if races and (mine & STRONG).any():
-            bad &= outside_scopes(others, mine)
+            bad &= outside_scopes(others, mine, self.scopes)
         lane, column = np.nonzero(bad)
         if not len(lane):
             return None

@@ -75,6 +75,8 @@ class Spins:
         for what in ("ready", "waiting"):
             lanes.update(((what, key), group.bits) for key, group in getattr(state.scheduler, what).items())
         lanes.update((("barrier", number), bits.copy()) for number, bits in state.batch.barriers.arrived())
+        if "cluster" in vars(state.batch):
+            lanes["cluster"] = state.batch.cluster.arrived.copy()
         return _Kept(vain, registers, seen.digest(), lanes)
 
     def _same(self, a: _Kept, b: _Kept) -> bool:

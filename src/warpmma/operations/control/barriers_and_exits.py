@@ -34,7 +34,7 @@ def _barrier(words: tuple[str, ...]) -> dict[str, Any]:
 
 def _cluster(words: tuple[str, ...]) -> dict[str, Any]:
     """Return the fields of a row that the words of `barrier.cluster` determine."""
-    return {"action": words[2], "aligned": "aligned" in words, "cluster": True}
+    return {"action": words[2], "aligned": "aligned" in words, "cluster": True, "orders": "relaxed" not in words}
 
 
 _form = partial(Form, kind=Barrier, fields=_barrier, evidence=published("bar, barrier"))

@@ -109,7 +109,7 @@ FORMS = (
         "release.sync_restrict::shared::cta> .cluster", since="sm_90", ptx=(8, 6),
         fields=lambda words: {"order": "weak", "crosses": ("shared",)},
     ),
-    _nothing(spelling="fence.mbarrier_init .release.cluster", since="sm_90", ptx=(8, 0)),
+    _fences(spelling="fence.mbarrier_init .release.cluster", since="sm_90", ptx=(8, 0)),
     _nothing(
         spelling="fence.proxy.tensormap::generic .<acquire release>.<cta cluster gpu sys>", since="sm_90", ptx=(8, 3)
     ),
