@@ -10,7 +10,7 @@ The rules (PTX ISA 9.1, 9.7.9.25.4, `cp.async.bulk`, `cp.reduce.async.bulk`; 9.7
 2.  `cp.async.bulk.wait_group n` waits for all groups of the thread except the last n; with `.read` only until their
     sources have been read.
 3.  `cp.reduce.async.bulk` combines the destination, element by element, with the copied data, like `red` with `.gpu`
-    scope.
+    scope. The exception: its sums of f32 keep subnormals, which `red` flushes in global memory.
 4.  `st.async` and `red.async` take registers, and an mbarrier counts their bytes.
 5.  A block is a cluster of its own: `.shared::cluster` is its own shared memory, and `.multicast::cluster` copies to
     the block of rank 0, which is itself.
@@ -155,7 +155,11 @@ def _red(space: str, operation: str, type_: str) -> str:
 _form = partial(Form, kind=BulkCopy, fields=_copy, since="sm_90", ptx=(8, 0), evidence=published("cp.async.bulk"))
 _exact = partial(_form, evidence=published("cp.reduce.async.bulk"))
 _floats = partial(
-    _form, evidence=derived("cp.reduce.async.bulk", "sums, minima and maxima of floats in bulk are those of red")
+    _form,
+    evidence=derived(
+        "cp.reduce.async.bulk",
+        "sums, minima and maxima of floats in bulk are those of red, except that sums of f32 keep subnormals",
+    ),
 )
 _HINT, _COUNTED = "{.L2::cache_hint}", ".mbarrier::complete_tx::bytes"
 _FAR, _NEAR = ".global.shared::cta.bulk_group", f".shared::cluster.shared::cta{_COUNTED}"
