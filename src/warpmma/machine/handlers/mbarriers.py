@@ -172,7 +172,7 @@ def _arrivals(batch: Batch, row: Mbarrier, touch: Touch, count: Array, turns: Tu
 
 
 def _release(batch: Batch, clock: VectorClock | None, offset: int) -> None:
-    batch.phases.release(offset, clock)
+    batch.phases.release(offset, [clock])
 
 
 def _event(row: Mbarrier, number: int) -> Event:
@@ -244,8 +244,11 @@ def _at_once(
     before = np.empty_like(count)
     before[order] = summed - count[order] - (summed - count[order])[first][place[order]]
     found, left = _with_pending(words[place], pending[place] - before), _with_pending(words, pending - total)
-    for turn, clock in released.items():
-        batch.phases.release(int(touch.offset[turn]), clock)
+    clocks: dict[int, list[VectorClock | None]] = {}
+    for offset, clock in zip(touch.offset[[*released]].tolist(), released.values(), strict=True):
+        clocks.setdefault(offset, []).append(clock)
+    for offset, some in clocks.items():
+        batch.phases.release(offset, some)
     offsets = touch.offset[order[first]].tolist()
     for offset, number in zip(offsets, total.tolist(), strict=True):
         batch.phases.count(offset, "arrives", touch.site, number)

@@ -6,7 +6,7 @@ The rules are in `mbarriers` and `report.asynchronous_rules`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -61,7 +61,9 @@ class MbarrierPhases:
         self._looked: Array = np.full(shape, -1, np.int64)
 
     def _phases(self, offset: int) -> _Phases:
-        return self._at.setdefault(offset, _Phases())
+        if (found := self._at.get(offset)) is None:
+            found = self._at[offset] = _Phases()
+        return found
 
     def begin(self, offset: int) -> None:
         """Begin the phases of an mbarrier."""
@@ -92,15 +94,13 @@ class MbarrierPhases:
         if not releases:
             fences = self._clocks.causality.released_by_fences
             return {at: fences(block, warp, lanes) for (block, warp, _), (at, lanes) in groups.items()}
-        moment = self._clocks.moment()
-        return {
-            at: self._clocks.clock_of(block, warp, lanes, moment) for (block, warp, _), (at, lanes) in groups.items()
-        }
+        threads = [(block, warp, lanes) for (block, warp, _), (_, lanes) in groups.items()]
+        return dict(zip((at for at, _ in groups.values()), self._clocks.clocks_of(threads), strict=True))
 
-    def release(self, offset: int, clock: VectorClock | None) -> None:
-        """Join a clock to what the current phase releases."""
+    def release(self, offset: int, clocks: Sequence[VectorClock | None]) -> None:
+        """Join clocks to what the current phase releases."""
         phases = self._phases(offset)
-        phases.now = joined([phases.now, clock])
+        phases.now = joined([phases.now, *clocks])
 
     def bring(self, offset: int, word: Any) -> None:
         """Note that an operation, whose access word is given, completes in the current phase."""
@@ -123,9 +123,11 @@ class MbarrierPhases:
         """Let threads that observe a complete phase of their mbarrier, bool `[n]`, acquire its clock, or find it."""
         take = self._clocks.causality.acquire if acquires else self._clocks.causality.find
         who = np.stack([touch.who.block, touch.who.warp, touch.who.lane], axis=1)
-        for offset in np.unique(touch.offset[complete]).tolist():
+        place = np.flatnonzero(complete)
+        place = place[np.argsort(touch.offset[place], kind="stable")]
+        offsets, first = np.unique(touch.offset[place], return_index=True)
+        for offset, some in zip(offsets.tolist(), np.split(who[place], first[1:]), strict=False):
             clock = self._phases(offset).done
-            some = who[complete & (touch.offset == offset)]
             if clock is not None:
                 take(some, clock)
 
