@@ -21,6 +21,7 @@ Section = Literal[
     "kernels",
     "latency",
     "launches",
+    "pipelines",
     "scaling",
     "memory",
 ]

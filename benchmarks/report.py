@@ -183,6 +183,7 @@ UNITS = {
     "kinds of input": "matmul of 1024, with NumPy alone 128: products; registers: instructions",
     "registers to registers": "instructions, batches of 4,096 warps, one thread",
     "special functions": "results, of arrays of 262,144; ratios to the speed of what is named",
+    "pipelines": "bytes copied, one launch",
     "scaling": "instructions, or products of matmul",
     "memory": "peak beyond inputs and outputs",
 }

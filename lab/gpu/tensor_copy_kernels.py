@@ -8,7 +8,7 @@ three offsets, innermost first, and the address of the box from the beginning of
 
 from __future__ import annotations
 
-__all__ = ["KINDS", "ORDER_WORDS", "PATTERN", "REGION", "REPLACEMENTS", "module_text"]
+__all__ = ["KINDS", "ORDER_WORDS", "PATTERN", "READY", "REGION", "REPLACEMENTS", "module_text"]
 
 REGION = 32 << 10
 """Bytes of shared memory that are filled and dumped."""
@@ -46,6 +46,20 @@ _REGISTERS = """
     .reg .u32 %lane, %case, %base, %i, %x, %kind, %at, %c0, %c1, %c2, %c3, %c4, %n, %bar, %code, %value;
     .reg .u16 %o0, %o1, %o2; .reg .u64 %map, %order, %dump, %off, %p, %begin, %now, %wide, %results;
     .reg .pred %q, %done;
+"""
+READY = """\
+    fence.proxy.async;
+    setp.ne.u32 %done, %lane, 0;
+    @%done bra ready;
+    mbarrier.init.shared::cta.b64 [%bar], 1;
+    fence.mbarrier_init.release.cluster;
+    fence.proxy.async;
+ready:
+    bar.sync 0;
+"""
+"""Thread 0 initialises the mbarrier at %bar for one arrival; threads and copies see it, and all earlier writes.
+
+Afterwards %done is true in threads other than 0.
 """
 
 
@@ -95,15 +109,7 @@ def _load() -> str:
     {_START}{_ORDERED}
     mov.u32 %bar, barrier;
     {_looped("filling", fill, REGION)}
-    fence.proxy.async;
-    setp.ne.u32 %done, %lane, 0;
-    @%done bra ready;
-    mbarrier.init.shared::cta.b64 [%bar], 1;
-    fence.mbarrier_init.release.cluster;
-    fence.proxy.async;
-ready:
-    bar.sync 0;
-    @%done bra waiting;
+{READY}    @%done bra waiting;
     {_copies(store=False)}
     mov.u64 %begin, %globaltimer;
 sleeping:

@@ -7,12 +7,12 @@ bytes that the mbarrier is told to expect, 12 the number of a replacement + 1, o
 
 from __future__ import annotations
 
-from lab.gpu.tensor_copy_kernels import KINDS, REGION, REPLACEMENTS
+from lab.gpu.tensor_copy_kernels import KINDS, READY, REGION, REPLACEMENTS
 
 __all__ = ["WAYS", "program_text"]
 
 WAYS = ("load", "store", "add", "min", "max", "inc", "dec", "and", "or", "xor")
-"""What a copy does; those behind the second are reductions."""
+"""What a copy does; those after the second are reductions."""
 _TRIES = 1 << 14  # of a wait that may not end
 
 _HEAD = f"""
@@ -42,15 +42,7 @@ filling:
     cvt.u64.u32 %off, %i; add.u64 %p, %dump, %off; add.u32 %n, %base, %i;
     {{ .reg .b32 %v<4>; ld.global.v4.b32 {{%v0, %v1, %v2, %v3}}, [%p]; st.shared.v4.b32 [%n], {{%v0, %v1, %v2, %v3}}; }}
     add.u32 %i, %i, 2048; setp.lt.u32 %q, %i, {REGION}; @%q bra filling;
-    fence.proxy.async;
-    setp.ne.u32 %done, %lane, 0;
-    @%done bra ready;
-    mbarrier.init.shared::cta.b64 [%bar], 1;
-    fence.mbarrier_init.release.cluster;
-    fence.proxy.async;
-ready:
-    bar.sync 0;
-    setp.ge.u32 %q, %lane, 32; @%q bra finished;
+{READY}    setp.ge.u32 %q, %lane, 32; @%q bra finished;
     setp.eq.u32 %q, %code, 0; @%q bra mapped;
     shl.b32 %i, %lane, 2; cvt.u64.u32 %off, %i; add.u64 %p, %map, %off; ld.global.u32 %x, [%p];
     mov.u32 %n, built; add.u32 %n, %n, %i; st.shared.u32 [%n], %x; mov.u32 %n, built;

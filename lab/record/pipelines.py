@@ -33,9 +33,9 @@ _HEAD = """.version 8.6
 .target sm_90
 .address_size 64
 .visible .entry k(.param .u64 x, .param .u64 y) {{
-.reg .pred %p, %q, %first, %mine;
-.reg .b32 %t, %l, %w, %i, %stage, %parity, %old, %full, %empty, %at, %from, %v, %acc, %n, %tile, %count, %total;
-.reg .b64 %x, %y, %src, %out, %token, %tokens<{stages}>;
+.reg .pred %p, %q, %first;
+.reg .b32 %t, %l, %w, %at, %from, %v, %acc, %n;
+.reg .b64 %x, %y, %src, %out, %token;
 .shared .align 128 .b8 ring[{ring}];
 .shared .align 128 .b8 result[{result}];
 .shared .align 8 .b64 full[{stages}];
@@ -44,7 +44,7 @@ ld.param.u64 %x, [x]; ld.param.u64 %y, [y];
 mov.u32 %t, %tid.x; and.b32 %l, %t, 31; shr.u32 %w, %t, 5;
 mov.u32 %n, %ctaid.x; mul.lo.u32 %at, %n, {bytes_in}; cvt.u64.u32 %src, %at; add.u64 %x, %x, %src;
 mul.lo.u32 %at, %n, {bytes_out}; cvt.u64.u32 %out, %at; add.u64 %y, %y, %out;
-setp.eq.u32 %first, %t, 0; mov.u32 %acc, 17; mov.u32 %total, 0;
+setp.eq.u32 %first, %t, 0; mov.u32 %acc, 17;
 """
 
 

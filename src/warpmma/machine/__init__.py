@@ -1,7 +1,7 @@
 """The simulated device: memory, warps, barriers, asynchronous copies, hazards and costs."""
 
 from .base import Site, WarpRegister, fits, literal, merged
-from .block import Batch, Grid, RegisterFile, special_kind
+from .block import Batch, Grid, RegisterFile, plain_sizes, sizes_of, special_kind
 from .handlers import execute
 from .memory import Device, DeviceArray, GlobalMemory, Retyped, contradicts, expected, float_sites
 from .order import History
@@ -19,6 +19,7 @@ from .program import (
     Inverted,
     Program,
     ReadOnly,
+    SharedAddress,
     Return,
     Slot,
     StepOperand,
@@ -80,6 +81,7 @@ __all__ = [
     "Program",
     "ProgramWork",
     "ReadOnly",
+    "SharedAddress",
     "RegisterFile",
     "Reporter",
     "Return",

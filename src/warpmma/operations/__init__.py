@@ -12,7 +12,6 @@ from .memory import (
     BulkCopy,
     CacheControl,
     CachePolicy,
-    ClusterAddress,
     MapPublication,
     MapReplacement,
     TensorCopy,
@@ -22,13 +21,14 @@ from .records import DTYPES, UNDEFINED, InstructionRow, MemoryOrder, MemoryScope
 from .table import evidence, matrix_move, matrix_moves, operation, operations, row, rows
 from .variants import with_complement, with_selectors
 from .warp import MatrixMove, WmmaMove, WmmaMultiply
-from .windows import SPACES, WINDOWS, Space, Window, window_of
+from .windows import RANK_BIT, SPACES, WINDOWS, Space, Window, space_of, window_of
 
 __getattr__ = renamed(__name__, {"Row": "InstructionRow"})
 
 __all__ = [
     "DTYPES",
     "REDUCED",
+    "RANK_BIT",
     "SPACES",
     "UNDEFINED",
     "WINDOWS",

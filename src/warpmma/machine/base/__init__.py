@@ -1,7 +1,19 @@
 """The base of the machine: sites, lanes, registers of a warp, and the two engines of memory."""
 
 from .atomic_order import in_turns
-from .grain_engine import GrainRuns, all_set, count_readers, fill, none, note, ordered
+from .grain_engine import (
+    Bits,
+    GrainRuns,
+    KnownRows,
+    all_set,
+    count_readers,
+    fill,
+    none,
+    note,
+    ordered,
+    ordered_by,
+    words_at,
+)
 from .lanes import Lanes
 from .literals import fits, is_number, literal
 from .memory_engine import acting, alike, flat, get, joined, locate, put, split, store, store_order

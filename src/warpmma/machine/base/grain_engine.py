@@ -7,7 +7,7 @@ yes. The NumPy form gives the same results.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -84,6 +84,92 @@ def ordered(
         (others >> np.uint64(time) & np.uint64(last)) < np.uint64(max(floor, 0))
     )
     return bool(((others == 0) | (differ >> np.uint64(thread) == 0) | before).all())
+
+
+class Bits(NamedTuple):
+    """Where the parts of an access word begin; the time is at most `last`."""
+
+    thread: int
+    block: int
+    time: int
+    last: int
+
+
+class KnownRows(NamedTuple):
+    """What threads know of the accesses of their own blocks.
+
+    Attributes
+    ----------
+    first : int
+        What the words of the first block of the batch have as block.
+    threads : int
+        Of a block.
+    mbarrier : int
+        By which bits the block in the words of mbarriers differs from that of threads.
+    row : ndarray of int64
+        Of each thread of the batch; -1 if it is not known yet.
+    times : ndarray of uint32
+        `[row, number]`: up to which time accesses are ordered, of each thread of the block and then of each number of
+        an mbarrier.
+    """
+
+    first: int
+    threads: int
+    mbarrier: int
+    row: Array
+    times: Array
+
+
+def ordered_by(table: Array, grains: GrainRuns, words: Array, floor: int, bits: Bits, known: KnownRows) -> Array | None:
+    """Whether each access in a table is none, the thread's own, or one of its block before a time or a known one.
+
+    Parameters
+    ----------
+    table : ndarray of uint64
+        Access words, by grain (`access_words`).
+    grains : GrainRuns
+    words : ndarray of uint64
+        Access words of the threads, `[n]`.
+    floor : int
+        The time.
+    bits : Bits
+    known : KnownRows
+
+    Returns
+    -------
+    ndarray of int64 or None
+        The lanes whose rows have to be known for that, none if all accesses are ordered; None if some are not.
+    """
+    if hasattr(GRAINS, "ordered_by"):
+        missing = np.empty(len(words), np.int64)
+        found = GRAINS.ordered_by(
+            table, grains.first, grains.each, words, *bits, max(floor, 0), *known[:4], known.times.reshape(-1),
+            known.times.shape[1], missing,
+        )  # fmt: skip
+        return None if found < 0 else missing[:found]
+    others, mine = table[grains.all], words[:, None]
+    numbers = np.uint64((1 << bits.block - bits.thread) - 1)
+    differ, number = others ^ mine, (others >> np.uint64(bits.thread) & numbers).astype(np.int64)
+    time = (others >> np.uint64(bits.time) & np.uint64(bits.last)).astype(np.int64)
+    block = differ >> np.uint64(bits.block)
+    of_thread, of_mbarrier = (block == 0) & (number < known.threads), block == np.uint64(known.mbarrier)
+    open_ = (others != 0) & (differ >> np.uint64(bits.thread) != 0) & ~(of_thread & (time < floor))
+    place = (words >> np.uint64(bits.block)).astype(np.int64) - known.first
+    row = known.row[place * known.threads + (words >> np.uint64(bits.thread) & numbers).astype(np.int64)]
+    until = known.times[np.maximum(row, 0)[:, None], number + np.where(of_mbarrier, known.threads, 0)]
+    has_row = (row >= 0)[:, None]
+    if (open_ & ~((of_thread | of_mbarrier) & (~has_row | (time < until)))).any():
+        return None
+    return np.flatnonzero((open_ & ~has_row).any(axis=1))
+
+
+def words_at(table: Array, grains: GrainRuns) -> Array:
+    """Return the words of grains, `[n, each]`: a view of `[n, 1]` where those of each lane are the same."""
+    if grains.each > 1 and hasattr(GRAINS, "uniform"):
+        one = np.empty(len(grains.first), np.uint64)
+        if GRAINS.uniform(table, grains.first, grains.each, one):
+            return np.broadcast_to(one[:, None], grains.shape)
+    return np.asarray(table[grains.all])
 
 
 def note(table: Array, grains: GrainRuns, words: Array) -> bool:

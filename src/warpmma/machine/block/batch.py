@@ -66,8 +66,8 @@ class Batch:
 
     def __init__(
         self, *, blocks: range, threads: int, target: str, memory: GlobalMemory, shared: int, reporter: Reporter,
-        costs: Costs, history: History, cluster: int = 1, engine: Engine = "auto", workers: int | None = None, seed: int = 0,
-        poison_travels: bool = False, watching: Watching | None = None,
+        costs: Costs, history: History, cluster: int = 1, engine: Engine = "auto", workers: int | None = None,
+        seed: int = 0, poison_travels: bool = False, watching: Watching | None = None,
     ) -> None:  # fmt: skip
         self.target, self.memory, self.reporter, self.costs = target, memory, reporter, costs
         self.engine, self.workers, self.seed, self.blocks = engine, workers, seed, blocks
@@ -101,7 +101,7 @@ class Batch:
     @cached_property
     def phases(self) -> MbarrierPhases:
         """The phases of its mbarriers."""
-        return MbarrierPhases(self.clocks, self.lanes.shape)
+        return MbarrierPhases(self.clocks, self.shared, self.lanes.shape)
 
     @property
     def shape(self) -> tuple[int, int, int]:

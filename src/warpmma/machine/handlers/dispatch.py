@@ -20,7 +20,6 @@ from ...operations import (
     BulkCopy,
     CacheControl,
     CachePolicy,
-    ClusterAddress,
     Copy,
     CopyGroup,
     Exit,
@@ -42,7 +41,6 @@ from ..block import Batch, Results
 from . import (
     bulk_copying,
     caching,
-    cluster_addresses,
     computing,
     copying,
     load_store,
@@ -65,7 +63,6 @@ _HANDLERS: Mapping[type, Handler] = {
     MatrixMove: load_store.move,
     CacheControl: caching.control,
     CachePolicy: caching.policy,
-    ClusterAddress: cluster_addresses.mapped,
     Copy: copying.copy,
     CopyGroup: copying.group,
     BulkCopy: bulk_copying.bulk,

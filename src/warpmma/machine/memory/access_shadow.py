@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 
 from ..._arrays import Array, all_ones
-from ..base import GrainRuns, Origin, Poison, PoisonBytes, Site, all_set, get, store_order
+from ..base import GrainRuns, Origin, Poison, PoisonBytes, Site, all_set, get, store_order, words_at
 from ..order import (
     WARP_BIT,
     Agents,
@@ -281,7 +281,7 @@ class AccessShadow(Shadow):
         """Return which elements of lanes, `[n, elements]`, an unordered atomic of another thread changed last."""
         contested = None
         if self.grains.writer is not None and not self._all_before(touch, self.grains.last_write):
-            contested = touch.clocks.unordered(self.grains.writer[grains.all], touch.who, races=False)
+            contested = touch.clocks.unordered(words_at(self.grains.writer, grains), touch.who, races=False)
         if contested is None:
             return np.zeros((len(grains.first), elements), bool)
         times = -(-elements // grains.each)
@@ -357,7 +357,7 @@ class AccessShadow(Shadow):
             return None
         if touch.clocks.surely_ordered(writer, grains, touch.who):
             return None
-        words = writer[grains.all]
+        words = words_at(writer, grains)
         bad = touch.clocks.unordered(words, touch.who)
         if bad is None:
             return None
@@ -374,7 +374,7 @@ class AccessShadow(Shadow):
         writer = self.grains.writer
         if writer is None or self._all_before(touch, self.grains.last_write):
             return
-        words = writer[grains.all]
+        words = words_at(writer, grains)
         found = touch.clocks.unordered(words, touch.who, races=False)
         if found is None:
             return
@@ -398,7 +398,7 @@ class AccessShadow(Shadow):
         writer = self.grains.writer
         if not touch.proxy or writer is None:
             return None
-        words = writer[grains.all]
+        words = words_at(writer, grains)
         bad = touch.clocks.uncrossed(words, touch.who, self._space)
         return None if bad is None else (bad, words)
 
@@ -412,9 +412,9 @@ class AccessShadow(Shadow):
             return
         clocks = touch.clocks
         for readers in self.grains.read(clocks.floor, exact=False):
-            if (bad := clocks.uncrossed(readers[grains.all], touch.who, self._space)) is not None:
+            if (bad := clocks.uncrossed(words_at(readers, grains), touch.who, self._space)) is not None:
                 lane, place = np.argwhere(bad)[0]
-                word = readers[grains.all][lane, place]
+                word = words_at(readers, grains)[lane, place]
                 other = clocks.site(word)
                 says = f"warp {thread_of(word)[0]} read it {_at(other)}, and no fence.proxy.async lies between"
                 self._report("proxy", touch, bad, says, other, rule="A12")
@@ -435,7 +435,7 @@ class AccessShadow(Shadow):
         for readers in self.grains.read(clocks.floor, exact=clocks.partial):
             if clocks.surely_ordered(readers, grains, touch.who):
                 continue
-            held = readers[grains.all]
+            held = words_at(readers, grains)
             found = clocks.unordered(held, touch.who)
             found = self._still_reading(clocks, found, held, touch.who)
             if found is not None:

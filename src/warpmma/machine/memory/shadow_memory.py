@@ -31,7 +31,7 @@ from .accesses import Taken, Touch
 
 _FIRST = 16
 _FEW_NOTES, _MOST_NOTES = 16, 1024
-_MOST_NOTED = 1 << 20, 1 << 22  # grains in notes: of memory of all blocks, and of one block, which is soon dropped
+_MOST_NOTED = 1 << 20, 1 << 22  # entries in notes: of memory of all blocks, and of one block, which is soon dropped
 _U = np.uint64
 
 Overwritten = Callable[[Touch, Array, Origin], None]
@@ -284,7 +284,7 @@ class Grains:
         if exact and self.one_block:
             self._keep(floor)
         else:
-            self._noted += grains.size
+            self._noted += len(grains.first)
             if self._noted >= _MOST_NOTED[self.one_block] or len(self._notes) >= _MOST_NOTES:
                 self._read()
 
@@ -305,6 +305,8 @@ class Grains:
 
     def meetings(self, grains: GrainRuns) -> tuple[Array, Array, Array]:
         """Return all kept reads of some grains, `[n, m]`: lane, place and word of each."""
+        if not self._exact:
+            return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, _U)
         flat = grains.all.reshape(-1)
         found: list[tuple[Array, Array]] = []
         for known, words, _ in self._exact:

@@ -16,6 +16,7 @@ from functools import cached_property, lru_cache, partial
 import numpy as np
 
 from ..._arrays import Array, frozen
+from ...operations import RANK_BIT
 from ..base import Lanes, Site, flat, locate
 from ..order import VectorClocks
 from ..report import Reporter, element_at
@@ -27,8 +28,7 @@ from .spaces import Space
 Variables = Sequence[tuple[str, range]]
 
 _ALIGNMENT = 16  # of the start of each block's memory
-RANK_BIT = 24
-"""The lowest bit of an address that is the rank of a block (rule 1)."""
+_MBARRIER, _MBARRIERS = 8, 1024  # bytes of one, and numbers of them in a block
 
 
 @lru_cache(maxsize=8)
@@ -202,6 +202,15 @@ class SharedMemory(Space):
         block, address = divmod(offset, self._stride)
         name = _element(self._variables, address, size).removesuffix(f" of {size} bytes")
         return block, name or f"address {address:#x}"
+
+    def blocks_of(self, offset: Array) -> Array:
+        """Return the blocks of the batch that offsets in the memory of all are in."""
+        return np.asarray(offset // max(self._stride, 1))
+
+    def mbarriers(self, offset: Array) -> Array:
+        """Return the numbers of the mbarriers at offsets in the memory of all blocks: see `Agents.completed`."""
+        inside = offset % max(self._stride, 1) // _MBARRIER
+        return np.asarray(self.blocks_of(offset) * _MBARRIERS + inside % _MBARRIERS)
 
     def word(self, offset: int) -> int:
         """Return the 64 bits at an offset in the memory of all blocks."""

@@ -13,7 +13,7 @@ from .access_words import (
     outside_scopes,
     thread_of,
 )
-from .causality import Released, SyncCells
+from .causality import ByScope, Released, SyncCells
 from .happens_before import History, VectorClocks
 from .late_writes import Key, LateWrites
 from .thread_scopes import ThreadScope, ThreadScopes

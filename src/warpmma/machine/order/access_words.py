@@ -2,8 +2,9 @@
 
 An agent is a thread, or what completes an asynchronous operation (`Completes`): a thread's groups, or an mbarrier. The
 number of a block has 28 bits; the two above it say which kind of agent it is, so that an asynchronous access looks like
-one of another block. A block has at most 1024 threads, and as many numbers for mbarriers. The strength is 0 for a weak
-access, otherwise the number of its scope in `LEVELS`, counted from 1.
+one of another block. A block has at most 1024 threads, and as many numbers for mbarriers; the block of an mbarrier is
+the one in whose shared memory it lies. The strength is 0 for a weak access, otherwise the number of its scope in
+`LEVELS`, counted from 1.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ WARP_BIT = THREAD_BIT + _U(LANES.bit_length() - 1)
 
 _KIND = 62
 _BLOCKS = _U((1 << _KIND - _BLOCK) - 1)
+_AGENT = _BLOCKS << _U(_THREAD) | THREADS
 
 
 class Completes(IntEnum):
@@ -117,10 +119,14 @@ class Agents:
         return Agents(self.words[which], self.first)
 
     def completed(self, how: Completes, numbers: Array | None = None) -> Agents:
-        """Return what completes operations of these threads: their groups, or mbarriers by their numbers `[n]`."""
-        words = self.words | _U(how << _KIND)
-        if numbers is not None:
-            words = words & ~(THREADS << THREAD_BIT) | (numbers.astype(_U) & THREADS) << THREAD_BIT
+        """Return what completes operations of these threads: their groups, or mbarriers by their numbers `[n]`.
+
+        The number of an mbarrier is that of its block in the batch, times 1024, plus one of up to 1024 in the block.
+        """
+        if numbers is None:
+            return Agents(self.words | _U(how << _KIND), self.first)
+        named = (numbers + (self.first + 1 << _THREAD)).astype(_U)
+        words = self.words & ~(_AGENT << THREAD_BIT) | named << THREAD_BIT | _U(how << _KIND)
         return Agents(words, self.first)
 
     def strong(self, scope: ThreadScope) -> Agents:

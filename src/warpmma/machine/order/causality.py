@@ -23,7 +23,7 @@ The rules (PTX ISA 9.1, 8.7 to 8.10: release and acquire patterns, observation, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,6 +32,7 @@ import numpy as np
 from ..._arrays import Array
 from ...operations import MemoryOrder
 from ...registers import LANES
+from .known_times import KnownTimes
 from .thread_scopes import LEVELS, ThreadScope, ThreadScopes
 from .vector_clock import Moment, VectorClock, joined
 
@@ -69,11 +70,11 @@ class Released:
         """Return the clocks that fences of each scope make of a read of a scope by threads of a block."""
         return {level: self.found(block, min(level, scope)) for level in self.scopes.levels}
 
-    def add(self, block: int, clocks: ByScope) -> None:
+    def add(self, block: int, *several: ByScope) -> None:
         """Join clocks that threads of a block release, by scope."""
-        for scope, clock in clocks.items():
+        for scope in dict.fromkeys(scope for clocks in several for scope in clocks):
             key = scope, self.scopes.group(scope, block)
-            self.clocks[key] = joined([self.clocks.get(key), clock])
+            self.clocks[key] = joined([self.clocks.get(key), *(clocks.get(scope) for clocks in several)])
         self._found.clear()
 
     def join(self, other: Released) -> None:
@@ -134,12 +135,15 @@ class Causality:
         Whether any thread has released or acquired anything; until then everything else here is skipped.
     held : ndarray of object
         The clock that each thread has acquired, or None, `[block, warp, lane]`.
+    known : KnownTimes
+        What these clocks say of their own blocks.
     """
 
     def __init__(self, blocks: range, shape: tuple[int, int], scopes: ThreadScopes) -> None:
         self._first, self._shape, self._scopes = blocks.start, (*shape, LANES), scopes
         self.active = False
         self.held = _NOTHING
+        self.known = KnownTimes(blocks.start, shape)  # of `held`
 
     def _begin(self) -> None:
         if not self.active:
@@ -295,6 +299,7 @@ class Causality:
         if clock is not None and self._last[at] is not clock:
             self._last[at] = clock
             self.held[at] = joined([self.held[at], clock])
+            self.known.forget(at)
             self._acquired[at[0]] = True
 
     def clocks_of(
@@ -346,6 +351,7 @@ class Causality:
             self._found_at_barrier[block] = joined([self._found_at_barrier.get(block), self._found_since.pop(block)])
         for block in np.flatnonzero(blocks & self._acquired).tolist():
             self.held[block] = joined(dict.fromkeys(self.held[block].reshape(-1).tolist()))
+            self.known.forget(block)
         self._acquired &= ~blocks
 
     def synchronize_threads(self, waiting: Array, arriving: Array, held: Array | None) -> None:
@@ -380,9 +386,13 @@ class Causality:
         held, memo = self.held[where], {}
         for old in dict.fromkeys(held.tolist()):
             memo[old] = joined([old, clock])
-        new = np.empty(len(held), object)
-        new[:] = [memo[old] for old in held.tolist()]
-        self.held[where] = new
+        if len(memo) == 1:
+            self.held[where] = next(iter(memo.values()))
+        else:
+            new = np.empty(len(held), object)
+            new[:] = [memo[old] for old in held.tolist()]
+            self.held[where] = new
+        self.known.forget(where)
         self._acquired[where[0]] = True
 
     def synchronize_whole(self, warps: Array) -> None:
@@ -391,6 +401,7 @@ class Causality:
         apart = (held != held[:, :1]).any(axis=1)
         for at, clocks in zip(np.argwhere(warps)[apart].tolist(), held[apart], strict=True):
             self.held[tuple(at)] = joined(dict.fromkeys(clocks.tolist()))
+            self.known.forget(tuple(at))
             self._acquired[at[0]] = True
 
     def synchronize_lanes(self, block: int, warp: int, together: Array) -> None:

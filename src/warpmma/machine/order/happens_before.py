@@ -61,11 +61,13 @@ from .access_words import (
     time_of,
 )
 from .causality import Causality, Encounters, SyncCells, ordered_by
+from .known_times import KnownTimes
 from .thread_scopes import ThreadScope, ThreadScopes
-from .vector_clock import READS, Moment, VectorClock, joined
+from .vector_clock import READS, Moment, VectorClock
 
 _U = np.uint64
 _WIDE = 8  # columns
+_MANY = 64  # accesses
 
 
 class History:
@@ -103,10 +105,15 @@ def _never_synchronized(shape: tuple[int, int]) -> Array:
 
 
 def _alike(words: Array) -> Array | None:
-    """Return the first column of words, `[n, m]`, if all others equal it, as in large accesses; otherwise None."""
-    if words.shape[1] < _WIDE or not (words == words[:, :1]).all():
+    """Return the first column of words, `[n, m]`, if all others equal it, as in large accesses; otherwise None.
+
+    None, too, if there is no other one.
+    """
+    if words.shape[1] == 1:
         return None
-    return words[:, :1]
+    if words.strides[1] == 0 or (words.shape[1] >= _WIDE and (words == words[:, :1]).all()):
+        return words[:, :1]
+    return None
 
 
 class Standing(NamedTuple):
@@ -126,6 +133,8 @@ class Standing(NamedTuple):
         Time of each lane of the own warp, `[*thread, lane]`.
     held : ndarray or None
         The clocks that they have acquired, or None, `[*thread]`.
+    known : KnownTimes or None
+        What these clocks prove about accesses of the own block.
     """
 
     words: Array
@@ -135,6 +144,7 @@ class Standing(NamedTuple):
     own: Array
     pairs: Array | None
     held: Array | None
+    known: KnownTimes | None = None
 
     def kept(self) -> Standing:
         """Return the same with tables of its own, of these threads alone."""
@@ -154,9 +164,14 @@ class Standing(NamedTuple):
             within = np.maximum(within, self.pairs[(*(x[mine] for x in self.thread), its_lane)])
         same = others >> WARP_BIT == words >> WARP_BIT
         late: Array = (block != words >> BLOCK_BIT) | (time >= np.where(same, within, before))
-        if self.held is not None and late.any():
-            held = self.held[tuple(x[mine] for x in self.thread)]
-            late &= ~ordered_by(held, others)
+        if self.held is not None and (some := np.flatnonzero(late)).size:
+            if len(some) >= _MANY and self.known is not None:
+                threads = tuple(x[mine[some]] for x in self.thread)
+                late[some], asked = self.known.open(threads, others[some], self.held)
+                some = some[asked]
+            if len(some):
+                held = self.held[tuple(x[mine[some]] for x in self.thread)]
+                late[some] = ~ordered_by(held, others[some])
         return late
 
 
@@ -208,7 +223,7 @@ class VectorClocks:
         self.causality = Causality(blocks, self._shape, scopes)
         self._encounters = Encounters(self._shape, self.causality)
         self._moment_now: Moment | None = None
-        self._no_times = _never_synchronized(self._shape)
+        self._no_times = np.zeros((0, warps), np.int64)
 
     def tick(self, site: Site | None = None) -> int:
         """Count an event and return its time; a barrier has no line, because no access refers to it."""
@@ -352,21 +367,9 @@ class VectorClocks:
         """Return the joined clock of lanes of a warp, now or at a moment."""
         return (moment or self.moment()).of(self._first, block, warp, lanes)
 
-    def clocks_of(self, lanes: Array) -> VectorClock:
-        """Return the joined clock of lanes, bool `[block, warp, lane]`, now."""
-        moment, where = self.moment(), np.argwhere(lanes.any(axis=-1))
-        until = np.zeros(self._shape, np.int64)
-        times: dict[tuple[int, int], Array] = {}
-        for block, warp in where.tolist():
-            some, at = lanes[block, warp], (block, warp)
-            np.maximum(until[block], moment.warps[at], out=until[block])
-            if not some.all():
-                times[at] = np.where(some, moment.time, moment.own[at])
-                if moment.pairs is not None:
-                    times[at] = np.maximum(times[at], moment.pairs[at][some].max(axis=0))
-        until[lanes.all(axis=-1)] = moment.time
-        held = dict.fromkeys(moment.held[lanes].tolist())
-        return joined([*held, VectorClock(self._first, until, times)]) or VectorClock(self._first, until, times)
+    def clocks_of(self, threads: Sequence[tuple[int, int, list[int]]]) -> list[VectorClock]:
+        """Return the joined clocks, now, of lanes of several warps, given by block, warp and lanes."""
+        return self.moment().of_several(self._first, threads)
 
     def clock_of_agents(self, words: Array) -> VectorClock:
         """Return a clock of asynchronous accesses, words `[n]`, alone: nothing else that their threads did."""
@@ -384,10 +387,9 @@ class VectorClocks:
 
     def clock_at_arrival(self, block: int, warps: Array, when: Array, ordered_until: Array) -> VectorClock:
         """Return the joined clock of warps of a block, bool `[block, warp]`, at arrival: see `synchronize_warps`."""
-        until = np.zeros(self._shape, np.int64)
-        until[block] = np.where(warps[block][:, None], ordered_until[block], 0).max(axis=0)
-        until[block][warps[block]] = when[block][warps[block]]
-        return VectorClock(self._first, until)
+        until = np.where(warps[block][:, None], ordered_until[block], 0).max(axis=0)
+        until[warps[block]] = when[block][warps[block]]
+        return VectorClock(self._first, until[None], low=block)
 
     def fence(self, lanes: Array, order: MemoryOrder, scope: ThreadScope) -> None:
         """Let lanes, bool `[block, warp, lane]`, execute a fence."""
@@ -405,9 +407,12 @@ class VectorClocks:
             self.causality.acquire(where, crossed)
         self.tick()
 
-    def reads_of(self, clock: VectorClock) -> VectorClock:
-        """Return a clock that says of all that another covers that its reads are over, and nothing else (A9)."""
-        return VectorClock(self._first, self._no_times, crossed={READS: clock.uncrossed()})
+    def over(self, clock: VectorClock) -> VectorClock:
+        """Return what an arrival passes on to another block whatever its scope: what another clock knows is over (A9).
+
+        These are reads of threads, and asynchronous operations.
+        """
+        return VectorClock(self._first, self._no_times, agents=clock.agents, crossed={READS: clock.uncrossed()})
 
     def still_reading(self, words: Array, who: Agents) -> Array:
         """Return which reads, words `[n, m]`, threads do not know to be over (A9)."""
@@ -421,7 +426,7 @@ class VectorClocks:
         """
         if (first := _alike(words)) is not None:
             found = self.uncrossed(first, who, space)
-            return found if found is None else np.repeat(found, words.shape[1], axis=1)
+            return found if found is None else np.broadcast_to(found, words.shape).copy()
         bad = (words != 0) & ~asynchronous(words)
         if not bad.any():
             return None
@@ -452,6 +457,8 @@ class VectorClocks:
 
     def surely_ordered(self, table: Array, grains: GrainRuns, who: Agents) -> bool:
         """Whether a quick check proves that all accesses in a table, by granule, happen before what threads do now."""
+        if self.causality.active:
+            return self.causality.known.ordered(table, grains, who, self.floor, self.causality.held)
         bits: Any = {"thread": THREAD_BIT, "block": BLOCK_BIT, "time": TIME_BIT, "last": LAST_TIME}
         return ordered(table, grains, who.words, self.floor, **bits)
 
@@ -473,7 +480,7 @@ class VectorClocks:
         """
         if (first := _alike(others)) is not None:
             found = self.unordered(first, who, races=races)
-            return found if found is None else np.repeat(found, others.shape[1], axis=1)
+            return found if found is None else np.broadcast_to(found, others.shape).copy()
         mine = who.words[:, None]
         bad = ((others ^ mine) >> THREAD_BIT != 0) & (others != 0)
         if not bad.any():
@@ -492,7 +499,6 @@ class VectorClocks:
     def standing(self, who: Agents) -> Standing:
         """Return what threads know, until the next event."""
         warp = who.block, who.warp
-        others, held = self._others if self._warps is None else self._warps, self.causality.held
-        return Standing(
-            who.words, warp, (*warp, who.lane), others, self._own, self._pairs, held if self.causality.active else None
-        )
+        others, causality = self._others if self._warps is None else self._warps, self.causality
+        held, known = (causality.held, causality.known) if causality.active else (None, None)
+        return Standing(who.words, warp, (*warp, who.lane), others, self._own, self._pairs, held, known)

@@ -16,6 +16,7 @@ from .steps import (
     Inverted,
     Program,
     ReadOnly,
+    SharedAddress,
     Return,
     Slot,
     StepOperand,

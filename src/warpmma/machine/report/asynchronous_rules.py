@@ -1,8 +1,8 @@
 """The rules of asynchronous order: what orders copies, mbarriers and proxies, and how we know.
 
-One table with many readers: reports name a rule, docs/kernels.md lists all, and the code that applies one says its
-name. "default": every policy but "off" reports what breaks it, because PTX's text or an H200 shows that it is wrong;
-"strict": only the policy "strict" does, because PTX forbids it and no H200 was seen to fail.
+One table with many readers: reports name a rule, docs/asynchronous_order.md lists all, and the code that applies one
+says its name. "default": every policy but "off" reports what breaks it, because PTX's text or an H200 shows that it is
+wrong; "strict": only the policy "strict" does, because PTX forbids it and no H200 was seen to fail.
 """
 
 from __future__ import annotations

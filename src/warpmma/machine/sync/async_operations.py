@@ -57,11 +57,12 @@ class Signal(NamedTuple):
     touch: Touch  # the mbarrier of each lane
     send: Callable[[Touch], None]  # counts bytes, or arrives, for some of the lanes
     fit: Callable[[Touch], bool]  # whether no phase is complete before the last of some of the lanes
+    agents: Array  # the number of the mbarrier of each lane as an agent, `[n]`
 
     def numbers(self) -> Array:
-        """Return the number of the mbarrier of each lane as an agent, `[block, warp, lane]`."""
+        """Return `agents` as `[block, warp, lane]`."""
         found: Array = np.zeros(self.touch.lanes.shape, np.int64)
-        found[self.touch.lanes] = self.touch.offset // 8
+        found[self.touch.lanes] = self.agents
         return found
 
     def at(self, offsets: Array) -> Array:

@@ -90,8 +90,8 @@ class ClusterBarrier:
         """Let threads wait until all have arrived."""
         self._reporter.report("barrier", site, lanes & ~self.arrived, detail="it waits without having arrived")
         lanes = lanes & self.arrived
-        self._leave(lanes & self._complete)
         late = lanes & ~self._complete
+        self._leave(lanes & ~late)
         if late.any():
             self._site = site
             self._waiting = self._waiting | late
@@ -103,23 +103,20 @@ class ClusterBarrier:
         blocks: Array = lanes.any(axis=(1, 2))
         self._when[lanes.any(axis=-1)] = self._clocks.now
         self._relaxed = self._relaxed & ~lanes if releases else self._relaxed | lanes
-        causality = self._clocks.causality
+        causality, scope = self._clocks.causality, self._clocks.scopes.of("cluster")
         if not releases and not causality.active:
             return
         for cluster in np.unique(np.flatnonzero(blocks) // self._size).tolist():
             some, first = np.zeros(lanes.shape, bool), cluster * self._size
             some[first : first + self._size] = lanes[first : first + self._size]
-            if releases:
-                clock: VectorClock | None = self._clocks.clocks_of(some)
-            else:
-                scope = self._clocks.scopes.of("cluster")
-                clock = joined(
-                    causality.clocks_of(block, warp, np.flatnonzero(some[block, warp]).tolist(), "relaxed", scope, None)[
-                        scope
-                    ]
-                    for block, warp in np.argwhere(some.any(axis=-1)).tolist()
-                )
-            self._released[cluster] = joined([self._released[cluster], clock])
+            threads = [
+                (block, warp, np.flatnonzero(some[block, warp]).tolist())
+                for block, warp in np.argwhere(some.any(axis=-1)).tolist()
+            ]
+            clocks: list[VectorClock | None] = [*self._clocks.clocks_of(threads)] if releases else []
+            if not releases:
+                clocks = [causality.clocks_of(*thread, "relaxed", scope, None)[scope] for thread in threads]
+            self._released[cluster] = joined([self._released[cluster], *clocks])
         self._clocks.tick()
 
     def _leave(self, lanes: Array) -> None:

@@ -75,7 +75,7 @@ def _fields(words: tuple[str, ...]) -> dict[str, Any]:
     }  # fmt: skip
     outputs = {"arrive": "b64", "wait": "pred", "pending_count": "b32"}
     must = action not in ("arrive", "wait") or "expect_tx" in words or "noComplete" in words or "test_wait" in words
-    space = "shared" if any(x.startswith("shared") for x in words) else "generic"
+    space = space_of(words)
     sink = "" if action != "arrive" else "only" if "shared::cluster" in words else "alone"
     signature = [value("d0", outputs[action], role="result", sink=sink)] if action in outputs else []
     signature += [address("p", space)] if action != "pending_count" else []

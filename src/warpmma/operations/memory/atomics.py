@@ -35,7 +35,6 @@ from ..measurements import ATOMICS, measured, published
 from ..records import DTYPES, InstructionRow, MemoryOrder, MemoryScope, RegisterType, register_type
 
 _F64 = FORMATS["f64"]
-_SPACES = ("global", "shared", "shared::cta", "shared::cluster")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,11 +160,10 @@ def _float(operation: str, type_: str, space: str, old: Array, value: Array) -> 
 def _fields(words: tuple[str, ...]) -> dict[str, Any]:
     """Return the fields of a row that the words of a mnemonic determine."""
     operation = next(x for x in words if x in (*_INTEGERS, "add"))
-    space = next((x.partition("::")[0] for x in words if x in _SPACES), "generic")
     vector = next((int(x[1:]) for x in words if x in ("v2", "v4", "v8")), 1)
     combine = _float if "f" in words[-1] else _integer
     return {
-        "operation": operation, "space": space, "type": words[-1], "count": vector, "returns": words[0] == "atom",
+        "operation": operation, "space": space_of(words), "type": words[-1], "count": vector, "returns": words[0] == "atom",
         "order": next((x for x in words if x in ("relaxed", "acquire", "release", "acq_rel")), "relaxed"),
         "scope": next((x for x in words[1:] if x in ("cta", "cluster", "gpu", "sys")), "gpu"),
         "hint": "L2::cache_hint" in words, "combine": partial(combine, operation, words[-1]),

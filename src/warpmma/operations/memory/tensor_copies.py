@@ -16,11 +16,14 @@ The rules (PTX ISA 9.1, 9.7.9.27, `cp.async.bulk.tensor`, `cp.reduce.async.bulk.
 5.  `tensormap.cp_fenceproxy` copies a map of a block from shared to global memory, by a whole warp, and releases it.
 6.  Forms of sm_100 alone (`.tile::gather4`, `.tile::scatter4`, `.im2col::w`, `.cta_group`, `.swizzle_atomicity`) are
     absent.
+7.  Copies that ran on an H200 are measured: loads to `.shared::cluster` and stores of every rank and mode, and the
+    reductions of `_RAN`. No form with `.multicast::cluster`, `.L2::cache_hint` or a load to `.shared::cta` ran: these
+    are published, and so are the other reductions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from types import MappingProxyType
@@ -31,10 +34,10 @@ from ..control import Hint
 from ..forms import Form
 from ..measurements import COPIES, measured, published
 from ..records import InstructionRow, MemoryScope
-from ..windows import Space
+from ..windows import Space, space_of
 
-_RANKS = "<1d 2d 3d 4d 5d>"
-_IMAGES = "<3d 4d 5d>"  # im2col
+_RANKS = "1d 2d 3d 4d 5d"
+_IMAGES = "3d 4d 5d"  # im2col
 _OPERATIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
 MAP_SIZE = 128
 """Bytes of a tensor map."""
@@ -60,6 +63,8 @@ class TensorCopy(InstructionRow):
         Dimensions of the tensor.
     direction : {"load", "store"}
         From global to shared memory, or back.
+    space : {"shared", "shared::cluster"}
+        Where the box is: in the block of the thread, or in any of its cluster.
     im2col : bool
     operation : str
         Of a reduction, "add", "min", ...; "" for a copy.
@@ -69,6 +74,7 @@ class TensorCopy(InstructionRow):
 
     rank: int
     direction: Literal["load", "store"]
+    space: Space
     im2col: bool = False
     operation: str = ""
     multicast: bool = False
@@ -95,11 +101,11 @@ class TensorCopy(InstructionRow):
     @cached_property
     def signature(self) -> Signature:
         """Its operands: `p` is the box in shared memory, `q` the tensor map, `m` the mbarrier."""
-        box, hint = address("p", "shared"), (POLICY,) * self.hint
+        box, hint = address("p", self.space), (POLICY,) * self.hint
         if self.direction == "store":
             return (*_place(self.rank), box, *hint)
         mask = (value("mask", "b16"),) if self.multicast else ()
-        return (box, *_place(self.rank), address("m", "shared"), *_moved(self.offsets), *mask, *hint)
+        return (box, *_place(self.rank), address("m", self.space), *_moved(self.offsets), *mask, *hint)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,6 +177,7 @@ def _copy(words: tuple[str, ...]) -> dict[str, Any]:
     """Return the fields of a row that the words of a copy determine."""
     return {
         "rank": _rank(words), "direction": "store" if "bulk_group" in words else "load",
+        "space": "shared::cluster" if "shared::cluster" in words else "shared",
         "im2col": "im2col" in words or "im2col_no_offs" in words,
         "operation": next((x for x in words if x in _OPERATIONS), ""),
         "multicast": "multicast::cluster" in words, "hint": "L2::cache_hint" in words,
@@ -187,47 +194,62 @@ def _prefetch(words: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _replacement(words: tuple[str, ...]) -> dict[str, Any]:
-    space = next((x.partition("::")[0] for x in words if x in ("global", "shared::cta")), "generic")
-    return {"field": words[3], "space": space}
+    return {"field": words[3], "space": space_of(words)}
 
 
-_copies = partial(
-    Form, kind=TensorCopy, fields=_copy, since="sm_90", ptx=(8, 0), evidence=measured("cp.async.bulk.tensor", COPIES)
-)
-_reductions = partial(_copies, evidence=measured("cp.reduce.async.bulk.tensor", COPIES))
+_RAN: Mapping[str, tuple[str, str]] = MappingProxyType({
+    "add": (_RANKS, _IMAGES), "min": (_RANKS, _IMAGES), "max": (_RANKS, "3d 4d"),
+    "inc": ("2d 3d", "3d"), "dec": ("2d 4d", ""),
+    "and": ("1d 2d 3d", "3d 4d"), "or": ("1d 2d 3d", _IMAGES), "xor": (_RANKS, "3d 4d"),
+})  # fmt: skip
+"""Ranks of the reductions that ran on an H200, without a cache hint: tiled, and im2col (rule 7)."""
+
+_copies = partial(Form, kind=TensorCopy, fields=_copy, since="sm_90", ptx=(8, 0))
+_ran = partial(_copies, evidence=measured("cp.async.bulk.tensor", COPIES))
+_unrun = partial(_copies, evidence=published("cp.async.bulk.tensor"))
 _prefetches = partial(
     Form, kind=Hint, fields=_prefetch, since="sm_90", ptx=(8, 0), evidence=published("cp.async.bulk.prefetch.tensor")
 )
 _replacements = partial(
     Form, kind=MapReplacement, fields=_replacement, since="sm_90a", ptx=(8, 3), evidence=published("tensormap.replace")
 )
-_HINT, _COUNTED = "{.L2::cache_hint}", ".mbarrier::complete_tx::bytes"
-_GROUPED = f".bulk_group{_HINT}"
+_HINT, _MULTICAST, _COUNTED = ".L2::cache_hint", ".multicast::cluster", ".mbarrier::complete_tx::bytes"
+
+
+def _reductions() -> Iterator[Form]:
+    """Rule 7."""
+    section, head, tail = "cp.reduce.async.bulk.tensor", "cp.reduce.async.bulk.tensor .<", ">.global.shared::cta."
+    for mode, (place, every) in {"[.tile]": (0, _RANKS), ".im2col_no_offs": (1, _IMAGES)}.items():
+        for operation, modes in _RAN.items():
+            ran = modes[place]
+            others = " ".join(x for x in every.split() if x not in ran.split())
+            for ranks, evidence in ((ran, measured(section, COPIES)), (others, published(section))):
+                if ranks:
+                    yield _copies(spelling=f"{head}{ranks}{tail}{operation}{mode}.bulk_group", evidence=evidence)
+        hinted = f"{head}{every}{tail}<{' '.join(_RAN)}>{mode}.bulk_group{_HINT}"
+        yield _copies(spelling=hinted, evidence=published(section))
+
 
 FORMS = (
     *(
         form
         for ranks, mode in ((_RANKS, "[.tile]"), (_IMAGES, ".im2col"))
+        for load in (f"cp.async.bulk.tensor .<{ranks}>.shared::cluster.global{mode}{_COUNTED}",)
         for form in (
-            _copies(
-                spelling=f"cp.async.bulk.tensor .{ranks}.shared::cluster.global{mode}{_COUNTED}"
-                f"{{.multicast::cluster}}{_HINT}"
-            ),
-            _copies(spelling=f"cp.async.bulk.tensor .{ranks}.shared::cta.global{mode}{_COUNTED}{_HINT}", ptx=(8, 6)),
-            _prefetches(spelling=f"cp.async.bulk.prefetch.tensor .{ranks}.L2.global{mode}{_HINT}"),
+            _ran(spelling=load),
+            _unrun(spelling=f"{load}{_MULTICAST}{{{_HINT}}}"),
+            _unrun(spelling=f"{load}{_HINT}"),
+            _unrun(spelling=f"{load.replace('::cluster', '::cta')}{{{_HINT}}}", ptx=(8, 6)),
+            _prefetches(spelling=f"cp.async.bulk.prefetch.tensor .<{ranks}>.L2.global{mode}{{{_HINT}}}"),
         )
     ),
     *(
         form
         for ranks, mode in ((_RANKS, "[.tile]"), (_IMAGES, ".im2col_no_offs"))
-        for form in (
-            _copies(spelling=f"cp.async.bulk.tensor .{ranks}.global.shared::cta{mode}{_GROUPED}"),
-            _reductions(
-                spelling=f"cp.reduce.async.bulk.tensor .{ranks}.global.shared::cta.<{' '.join(_OPERATIONS)}>"
-                f"{mode}{_GROUPED}"
-            ),
-        )
+        for store in (f"cp.async.bulk.tensor .<{ranks}>.global.shared::cta{mode}.bulk_group",)
+        for form in (_ran(spelling=store), _unrun(spelling=f"{store}{_HINT}"))
     ),
+    *_reductions(),
     _replacements(
         spelling="tensormap.replace.tile.<global_address global_stride> {.<global shared::cta>}.b1024.b64"
     ),

@@ -19,7 +19,7 @@ from ..storage import (
     local_variables,
     reach,
 )
-from ..text import Module, cluster_problem
+from ..text import Module
 from .cooperation import cooperates, with_workspace
 from .entry_parameters import EntryParameters
 from .legacy_syntax import modernized
@@ -76,8 +76,6 @@ def link(module: Module, entry: str, memory: ModuleMemory, target: str, *, contr
     if parameters.size > MOST_PARAMETERS:
         text = f"{parameters.size} bytes of parameters; there are {MOST_PARAMETERS}"
         problems.append(module.error(text, head.position))
-    if says := cluster_problem(head.directives):
-        problems.append(module.error(f"{entry}: {says}", head.position))
     for name in found.functions:
         first, before = len(steps), len(slots.kinds)
         constants = folded(modernized(module, module.functions[name]))

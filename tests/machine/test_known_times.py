@@ -1,0 +1,151 @@
+"""Known times: what rows prove is what the clocks of threads say; the native engine and NumPy prove the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from warpmma.machine.base import Bits, GrainRuns, KnownRows, grain_engine, ordered_by, words_at
+from warpmma.machine.order import AFTER_ALL, Agents, Completes, VectorClock, known_times
+from warpmma.machine.order.access_words import BLOCK_BIT, LAST_TIME, THREAD_BIT, THREADS, TIME_BIT, agents_of, time_of
+from warpmma.machine.order.known_times import KnownTimes
+
+FIRST, BLOCKS, WARPS, LANES = 3, 4, 2, 32
+BITS = Bits(int(THREAD_BIT), int(BLOCK_BIT), int(TIME_BIT), LAST_TIME)
+U = np.uint64
+needs_native = pytest.mark.skipif(not hasattr(grain_engine.GRAINS, "ordered_by"), reason="the engine is not built")
+
+
+def accesses(rng: np.random.Generator, n: int, *, apart: float = 0.02) -> Any:
+    """Draw words: of threads and mbarriers of few blocks, or of groups; some are 0."""
+    block = np.where(rng.random(n) < apart, 0, rng.integers(1, 3, n)).astype(U) + U(FIRST)
+    words = (block + U(1)) << BLOCK_BIT | rng.integers(0, 6, n).astype(U) << THREAD_BIT
+    words |= rng.integers(0, 6, n).astype(U) << TIME_BIT | rng.integers(0, 3, n).astype(U)
+    made = [Agents(words, FIRST).completed(how).words for how in Completes]
+    kind = np.where(rng.random(n) < apart, Completes.GROUPS, rng.choice([Completes.THREAD, Completes.MBARRIER], n))
+    return np.where(rng.random(n) < 0.3, U(0), np.choose(kind, made))
+
+
+def clocks(rng: np.random.Generator, number: int) -> list[VectorClock | None]:
+    """Draw clocks that know much of block 1 and 2, and of their mbarriers."""
+    found: list[VectorClock | None] = [None]
+    for _ in range(number):
+        shape = (2, WARPS, LANES) if rng.random() < 0.5 else (2, WARPS)
+        words = accesses(rng, 12)
+        agents = dict(zip(agents_of(words).tolist(), (time_of(words) + U(3)).tolist(), strict=True))
+        found.append(VectorClock(FIRST, rng.choice([2, 6, 6, AFTER_ALL], shape), agents=agents, low=1))
+    return found
+
+
+def threads(rng: np.random.Generator, n: int) -> Any:
+    block, thread = rng.integers(1, 3, n).astype(U) + U(FIRST + 1), rng.integers(0, 6, n).astype(U)
+    return Agents(block << BLOCK_BIT | thread << THREAD_BIT | U(9) << TIME_BIT, FIRST)
+
+
+def proved(table: Any, grains: GrainRuns, who: Agents, floor: int, held: Any) -> bool:
+    """Return what rule 3 says, word by word."""
+    mbarriers = who.completed(Completes.MBARRIER).words
+    for lane, own in enumerate(who.words):
+        clock = held[who.block[lane], who.warp[lane], who.lane[lane]]
+        for word in table[grains.all[lane]]:
+            block = word >> BLOCK_BIT
+            if word == 0 or (word ^ own) >> THREAD_BIT == 0 or (block == own >> BLOCK_BIT and time_of(word) < floor):
+                continue
+            of_block = block in (own >> BLOCK_BIT, mbarriers[lane] >> BLOCK_BIT)
+            if not of_block or clock is None or not clock.covers(word[None])[0]:
+                return False
+    return True
+
+
+@pytest.mark.parametrize("native", [True, False])
+@pytest.mark.parametrize("each", [1, 4])
+def test_rows_prove_what_clocks_say(each: int, native: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not native:
+        monkeypatch.setattr(grain_engine, "GRAINS", None)
+    rng, answers = np.random.default_rng(each), []
+    known, held = KnownTimes(FIRST, (BLOCKS, WARPS)), np.full((BLOCKS, WARPS, LANES), None, object)
+    for step in range(300):
+        if step % 3 == 0:  # threads get other clocks: one of them, a warp, or a block
+            at: Any = [(1, 0, 3), (2, 0), 1, (slice(None), 0)][step // 3 % 4]
+            chosen = np.zeros(held.shape, bool)
+            chosen[at] = True
+            held[chosen] = rng.choice(np.array(clocks(rng, 2), object), np.count_nonzero(chosen))
+            known.forget(at)
+        table, who = accesses(rng, 16 * each), threads(rng, 5)
+        table[rng.random(len(table)) < rng.choice([0, 0.9])] = 0
+        grains, floor = GrainRuns(rng.integers(0, 16, 5) * each, each), int(rng.integers(0, 6))
+        answers.append(known.ordered(table, grains, who, floor, held))
+        assert answers[-1] == proved(table, grains, who, floor, held)
+        others = accesses(rng, 5, apart=0.3)
+        bad, asked = known.open((who.block, who.warp, who.lane), others, held)
+        for lane, word in enumerate(others):
+            clock = held[who.block[lane], who.warp[lane], who.lane[lane]]
+            own = who.words[lane : lane + 1] >> BLOCK_BIT
+            mbarriers = Agents(who.words[lane : lane + 1], FIRST).completed(Completes.MBARRIER).words >> BLOCK_BIT
+            assert asked[lane] == (word >> BLOCK_BIT not in (own, mbarriers))
+            assert bad[lane] or clock.covers(word[None])[0]
+            assert asked[lane] or bad[lane] == (clock is None or not clock.covers(word[None])[0])
+    assert {*answers} == {True, False}
+
+
+def test_rows_are_forgotten_where_there_is_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(known_times, "_FEWEST", 3)
+    known, held = KnownTimes(FIRST, (BLOCKS, WARPS)), np.full((BLOCKS, WARPS, LANES), None, object)
+    lanes = np.arange(WARPS * LANES, dtype=U)
+    who = Agents(U(FIRST + 1) << BLOCK_BIT | lanes << THREAD_BIT | U(9) << TIME_BIT, FIRST)
+    table = np.array([U(FIRST + 1) << BLOCK_BIT | U(40) << THREAD_BIT | U(5) << TIME_BIT])
+    grains = GrainRuns(np.zeros(len(lanes), np.int64), 1)
+    for until in (6, 5, 6):
+        for lane in range(len(lanes)):  # a clock for each thread
+            held[0, lane // LANES, lane % LANES] = VectorClock(FIRST, np.full((1, WARPS), until))
+        known.forget(0)
+        assert known.ordered(table, grains, who, 0, held) == (until > 5)
+        assert known.ordered(table, GrainRuns(grains.first[:2], 1), who.some(np.arange(2)), 0, held) == (until > 5)
+    monkeypatch.setattr(known_times, "_MOST", 20)
+    known.forget(0)
+    held[0] = [[VectorClock(FIRST, np.full((1, WARPS), 6)) for _ in range(LANES)] for _ in range(WARPS)]
+    known = KnownTimes(FIRST, (BLOCKS, WARPS))
+    assert not known.ordered(table, grains, who, 0, held)  # it would need more rows than there may be
+    assert known.open((who.block, who.warp, who.lane), np.repeat(table, len(lanes)), held)[1].all()
+    assert known.ordered(table, GrainRuns(grains.first[:9], 1), who.some(np.arange(9)), 0, held)
+
+
+@needs_native
+@pytest.mark.parametrize("each", [1, 3])
+def test_native_and_numpy_prove_the_same(each: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng, answers = np.random.default_rng(each), set()
+    for _ in range(400):
+        table, who = accesses(rng, 12 * each, apart=0.01), threads(rng, 6)
+        table[rng.random(len(table)) < rng.choice([0, 0.9])] = 0
+        places = rng.integers(0, 12, 6) if rng.random() < 0.5 else np.sort(rng.permutation(12)[:6])
+        grains, floor = GrainRuns(places * each, each), int(rng.integers(0, 7))
+        times = (rng.integers(0, 9, (4, WARPS * LANES + int(THREADS) + 1)) + rng.choice([0, 5])).astype(np.uint32)
+        row = rng.integers(-1, 4, BLOCKS * WARPS * LANES)
+        mbarrier = int(Agents(np.zeros(1, U), 0).completed(Completes.MBARRIER).words[0] >> BLOCK_BIT)
+        known = KnownRows(FIRST + 1, WARPS * LANES, mbarrier, row, times)
+        ask = (table, grains, who.words, floor, BITS, known)
+        mine, uniform = ordered_by(*ask), words_at(table, grains)
+        with monkeypatch.context() as patch:
+            patch.setattr(grain_engine, "GRAINS", None)
+            other = ordered_by(*ask)
+            assert (uniform == words_at(table, grains)).all() and uniform.shape == grains.shape
+        assert (mine is None) == (other is None)
+        if mine is not None and other is not None:
+            assert mine.tolist() == other.tolist()
+        answers.add((None if mine is None else len(mine) > 0, uniform.strides[1] == 0))
+    assert {proof for proof, _ in answers} == {None, True, False}
+    assert {alike for _, alike in answers} == ({True, False} if each > 1 else {False})
+
+
+@needs_native
+def test_what_is_beyond_is_refused() -> None:
+    table, who, grains = np.zeros(4, U), threads(np.random.default_rng(0), 2), GrainRuns(np.array([0, 1]), 1)
+    times, row = np.zeros((2, WARPS * LANES + int(THREADS) + 1), np.uint32), np.zeros(BLOCKS * WARPS * LANES, np.int64)
+    for changed in ({"first": FIRST + 9}, {"threads": 1}, {"row": row + 2}, {"times": times[:, :9]}):
+        known = KnownRows(**{**KnownRows(FIRST + 1, WARPS * LANES, 1, row, times)._asdict(), **changed})
+        with pytest.raises(ValueError, match=r"beyond|room"):
+            ordered_by(table, grains, who.words, 0, BITS, known)
+    with pytest.raises(ValueError, match="words"):
+        grain_engine.GRAINS.uniform(table, grains.first, 1, np.zeros(1, U))
