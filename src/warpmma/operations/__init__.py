@@ -27,8 +27,8 @@ __getattr__ = renamed(__name__, {"Row": "InstructionRow"})
 
 __all__ = [
     "DTYPES",
-    "REDUCED",
     "RANK_BIT",
+    "REDUCED",
     "SPACES",
     "UNDEFINED",
     "WINDOWS",
@@ -77,6 +77,7 @@ __all__ = [
     "rows",
     "shl",
     "shr",
+    "space_of",
     "unpacking",
     "window_of",
     "with_complement",

@@ -54,7 +54,7 @@ class Window(Shown):
 
 
 RANK_BIT, RANKS = 24, 0xFF
-"""The lowest bit of an address of shared memory that is the rank of its block in the cluster, and the most ranks - 1."""
+"""The lowest bit of the rank in an address of shared memory, and its mask: the rank of the block in its cluster."""
 
 _BASE = 1 << 44
 

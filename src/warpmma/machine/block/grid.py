@@ -2,8 +2,8 @@
 
 The rules:
 
-1. A cluster is a box of blocks, and the grid a whole number of clusters along x, y and z. Blocks of a cluster have ranks,
-   along x first; so have clusters in the grid.
+1. A cluster is a box of blocks, and the grid a whole number of clusters along x, y and z. Blocks of a cluster have
+   ranks, along x first; clusters of the grid have numbers, along x first.
 2. The machine numbers blocks cluster by cluster: block n is the one of rank n % size in cluster n // size. A batch has
    whole clusters. `linear` returns the number that CUDA C++ gives to such a block, along x first in the whole grid.
 """

@@ -242,9 +242,7 @@ def _enter(batch: Batch, offset: int, site: Site, event: Event) -> None:
         batch.phases.count(offset, "expects" if event.expects > 0 else "brings", site, abs(event.expects))
 
 
-def _at_once(
-    batch: Batch, touch: Touch, count: Array, turns: Turns, released: Mapping[int, Freed]
-) -> Taken | None:
+def _at_once(batch: Batch, touch: Touch, count: Array, turns: Turns, released: Mapping[int, Freed]) -> Taken | None:
     """Let lanes arrive together, if no phase is complete before its last arrival; None where one is."""
     words, place = turns.held.view(np.uint64)[:, 0], turns.place
     pending = _pending(words)

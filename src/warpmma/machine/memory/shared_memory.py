@@ -2,10 +2,10 @@
 
 The rules (PTX ISA 9.1, 5.1.7 and 9.7.9.23; `lab.record.clusters`, measured on an H200):
 
-1. The memory of a block begins at its rank in the cluster times 2**24: so an address names the block, in all blocks of a
-   cluster alike. Without a cluster every rank is 0.
-2. `.shared::cta`, which `.shared` means, is the thread's own block. `.shared::cluster` and generic addresses reach every
-   block of the cluster that has threads left; an H200 fails a launch that reaches for another.
+1. The memory of a block begins at its rank in the cluster times 2**24: so an address names the block, in all blocks of
+   a cluster alike. Without a cluster every rank is 0.
+2. `.shared::cta`, which `.shared` means, is the thread's own block. `.shared::cluster` and generic addresses reach
+   every block of the cluster that has threads left; an H200 fails a launch that reaches for another.
 """
 
 from __future__ import annotations
@@ -222,8 +222,8 @@ class SharedMemory(Space):
     ) -> Touch:  # fmt: skip
         """Return the access of lanes.
 
-        `inside` are their offsets from `start` in their block's memory, if known; or `place`, `[block, warp, lane]`, has
-        their offsets in the memory of all blocks.
+        `inside` are their offsets from `start` in their block's memory, if known; or `place`, `[block, warp, lane]`,
+        has their offsets in the memory of all blocks.
         """
         time = self._clocks.tick(site)
         if inside is not None and len(inside) == lanes.size:
@@ -241,8 +241,8 @@ class SharedMemory(Space):
 
 def _foreign(address: int) -> str:
     return (
-        f"an address of the block of rank {address >> RANK_BIT} in its cluster, where .shared::cta is the thread's own; "
-        "expected .shared::cluster or a generic address"
+        f"an address of the block of rank {address >> RANK_BIT} in its cluster, where .shared::cta is the thread's "
+        "own; expected .shared::cluster or a generic address"
     )
 
 

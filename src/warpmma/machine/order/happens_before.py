@@ -68,6 +68,7 @@ from .vector_clock import READS, Moment, VectorClock
 _U = np.uint64
 _WIDE = 8  # columns
 _MANY = 64  # accesses
+_ALONE = ThreadScopes()
 
 
 class History:
@@ -205,7 +206,7 @@ class VectorClocks:
 
     def __init__(
         self, blocks: range, warps: int, history: History, *, tracking: bool = True,
-        scopes: ThreadScopes = ThreadScopes(),
+        scopes: ThreadScopes = _ALONE,
     ) -> None:  # fmt: skip
         self._tracking, self.scopes = tracking, scopes
         self._shape, self._first, self.blocks = (len(blocks), warps), blocks.start, blocks

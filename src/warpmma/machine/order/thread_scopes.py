@@ -5,9 +5,9 @@ The rules (PTX ISA 9.1, 8.4):
 1. Scopes are ordered: thread < warp < warpgroup < CTA < cluster < GPU < system. Each divides the threads of a launch
    into sets, and each set is part of one set of every wider scope.
 2. An operation of a scope affects the threads of its own set. Of two operations, the narrower scope counts.
-3. The blocks of a cluster have consecutive numbers (`Grid`). One GPU is simulated, so `sys` has the sets of `gpu`; where
-   a cluster has one block, `cluster` has those of `cta`. `ThreadScopes.of` returns the narrowest scope with these sets,
-   so that no other code needs to care.
+3. The blocks of a cluster have consecutive numbers (`Grid`). One GPU is simulated, so `sys` has the sets of `gpu`;
+   where a cluster has one block, `cluster` has those of `cta`. `ThreadScopes.of` returns the narrowest scope with these
+   sets, so that no other code needs to care.
 """
 
 from __future__ import annotations

@@ -26,7 +26,6 @@ from ..._arrays import Array
 from ...registers import LANES
 from .access_words import BLOCK_BIT, THREAD_BIT, THREADS, agents_of, asynchronous, time_of
 
-
 READS = "reads"
 """Names, beside the spaces, the clock of reads that are over."""
 

@@ -5,8 +5,8 @@ For each place the report has how often a lane had bits to compare, how often th
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import cast
 
 import numpy as np

@@ -243,8 +243,8 @@ def _run(
         for blocks in grid.batches(options.resident):
             batch = Batch(
                 blocks=blocks, cluster=grid.ranks, threads=grid.threads_per_block, target=device.target, memory=memory,
-                shared=grid.shared, reporter=reporter, costs=costs, history=reporter.history, engine=options.engine, workers=workers,
-                seed=options.seed, poison_travels=work.poison_travels, watching=watching,
+                shared=grid.shared, reporter=reporter, costs=costs, history=reporter.history, engine=options.engine,
+                workers=workers, seed=options.seed, poison_travels=work.poison_travels, watching=watching,
             )  # fmt: skip
             work.run(batch, limit)
             tell(blocks.stop, grid.total)

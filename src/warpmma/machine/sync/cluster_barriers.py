@@ -16,7 +16,7 @@ import numpy as np
 
 from ..._arrays import Array
 from ..base import Lanes, Site
-from ..order import ThreadScope, VectorClock, VectorClocks, joined
+from ..order import VectorClock, VectorClocks, joined
 from ..report import Reporter
 
 _MASKED = "this thread is masked off; all threads of the warp must execute it together"
@@ -138,7 +138,7 @@ class ClusterBarrier:
             if (clock := self._done[cluster]) is not None:
                 first = cluster * self._size
                 where = np.argwhere(lanes[first : first + self._size])
-                self._clocks.causality.acquire(where + [first, 0, 0], clock)
+                self._clocks.causality.acquire(where + np.array([first, 0, 0]), clock)
         self._clocks.tick()
 
     # Rule 4
@@ -154,7 +154,7 @@ class ClusterBarrier:
         else:
             says = f"the waiting threads are to act at {acts.place} ({acts.mnemonic})"
         missing = self._lanes.alive & ~self.arrived & clusters
-        absent = np.flatnonzero((missing.any(axis=(1, 2)) & ~self.arrived.any(axis=(1, 2)))).tolist()
+        absent = np.flatnonzero(missing.any(axis=(1, 2)) & ~self.arrived.any(axis=(1, 2))).tolist()
         named = ", ".join(self._reporter.block_named(self._clocks.blocks[block]) for block in absent[:_MOST])
         why = f"{says}, and it has not arrived: all threads of the cluster must arrive at its barrier"
         why += f"; no thread of {named} has" * bool(absent) + f". {where}" * bool(where)

@@ -8,7 +8,7 @@ The rules (PTX ISA 9.1, 9.7.13.1 to 9.7.13.2 and 9.7.12.7):
 2.  `bar` is `barrier.aligned`: all lanes of a warp execute it together. Without `.aligned` lanes may arrive separately.
 3.  `bar.warp.sync` waits for the lanes of a membermask, which includes the executing lane.
 4.  `barrier.cluster.arrive` arrives at the barrier of the cluster without waiting, `wait` waits until all threads of
-    the cluster that have not exited arrive. An arrival releases, a wait acquires; a `.relaxed` arrival orders no access.
+    the cluster that have not exited arrive. An arrival releases, a wait acquires; a `.relaxed` arrival orders nothing.
 5.  `exit` ends a thread. Barriers no longer wait for it.
 """
 

@@ -27,6 +27,7 @@ from ...isa import address, value
 from ..forms import Form
 from ..measurements import published
 from ..records import MemoryScope
+from ..windows import space_of
 from .fences import Control
 
 Action = Literal["init", "inval", "arrive", "expect_tx", "complete_tx", "wait", "pending_count", "copy"]

@@ -5,8 +5,8 @@ The rules (PTX ISA 9.1, 11.4 to 11.6; what ptxas 13.0 takes):
 1. A directive belongs to entries, or to functions and prototypes, and follows the parameters. Directives that are
    not in `_KNOWN` are errors.
 2. `reqntid` and `maxntid` bound a launch. `reqnctapercluster` is the size of a cluster, which a launch may repeat but
-   not change; a size of 0 has no effect. `maxclusterrank` bounds the size that a launch gives, `explicitcluster` requires
-   one. With `blocksareclusters` the grid counts clusters (`python -m lab.record.clusters`).
+   not change; a size of 0 has no effect. `maxclusterrank` bounds the size that a launch gives, `explicitcluster`
+   requires one. With `blocksareclusters` the grid counts clusters (`python -m lab.record.clusters`).
 3. All other directives are ignored on purpose: they tell ptxas how many registers to use, or what a call preserves, and
    do not change results. Strings of `.pragma`, except those of a loop, and attributes of variables and functions are
    ignored, too.
