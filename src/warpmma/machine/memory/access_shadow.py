@@ -400,7 +400,9 @@ class AccessShadow(Shadow):
             return None
         words = words_at(writer, grains)
         bad = touch.clocks.uncrossed(words, touch.who, self._space)
-        return None if bad is None else (bad, words)
+        if bad is not None and (pending := self.grains.pending_at(grains)) is not None:
+            bad &= pending == 0  # no thread has written them
+        return None if bad is None or not bad.any() else (bad, words)
 
     def _check_proxy(self, touch: Touch, grains: GrainRuns) -> None:
         if (stale := self._uncrossed(touch, grains)) is not None:

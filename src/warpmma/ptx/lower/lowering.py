@@ -54,7 +54,6 @@ class Body:
     frame: FrameLayout
     steps: list[AnyStep] = field(default_factory=list)
     problems: list[PtxError] = field(default_factory=list)  # lines that are not simulated
-    conditional: list[PtxError] = field(default_factory=list)  # lines that are refused at run time for some operands
 
 
 def lower(module: Module, function: Function, slots: Slots, places: Places, target: str, start: int = 0) -> Body:
