@@ -49,7 +49,7 @@ def test_of_two_scopes_the_narrower_decides(release: ThreadScope, acquire: Threa
     released, clock = Released(scopes), VectorClock(0, np.ones((8, 1), np.int64))
     released.add(3, {level: clock for level in LEVELS if level <= release})
     assert (released.found(block, acquire) is clock) == held
-    words = [
+    a, b = (
         np.array([(x + 1) << 34 | LEVELS.index(scope) + 1], np.uint64) for x, scope in ((3, release), (block, acquire))
-    ]
-    assert int(access_words.BLOCK_BIT) == 34 and outside_scopes(*words, scopes).tolist() == [not held]
+    )
+    assert int(access_words.BLOCK_BIT) == 34 and outside_scopes(a, b, scopes).tolist() == [not held]

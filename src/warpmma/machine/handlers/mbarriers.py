@@ -85,7 +85,7 @@ def _places(
         if memory is not batch.shared:
             batch.reporter.report("barrier", site, touch.lanes, at, "an mbarrier has to be in shared memory")
             continue
-        far = batch.shared.blocks_of(touch.offset) != touch.who.block
+        far = batch.shared.blocks_of(touch.offset) != np.nonzero(touch.lanes)[0]
         if own and far.any():
             batch.reporter.report("bounds", site, _lanes_of(touch, far), at, _FAR)
             touch = touch.of(touch.lanes & ~_lanes_of(touch, far))

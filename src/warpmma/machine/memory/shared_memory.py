@@ -159,7 +159,8 @@ class SharedMemory(Space):
         says = f"no block of the cluster, which has the ranks 0 to {self._cluster - 1}, is at this address"
         self._reporter.report("bounds", site, beyond, address, says)
         lanes = lanes & ~beyond
-        gone = lanes & ~self._lanes.alive.any(axis=(1, 2))[np.where(lanes, self._blocks_at(rank), 0)]
+        running: Array = self._lanes.alive.any(axis=(1, 2))
+        gone = lanes & ~running[np.where(lanes, self._blocks_at(rank), 0)]
         self._reporter.report("bounds", site, gone, address, _exited)
         return lanes & ~gone
 
@@ -179,6 +180,8 @@ class SharedMemory(Space):
         """Describe an address beyond shared memory."""
 
         def says(address: int) -> str:
+            if self._cluster == 1 and address >> RANK_BIT:
+                return f"the address of a block of rank {address >> RANK_BIT}, and each block is a cluster of its own"
             text = f"{size} bytes that are not all in shared memory, which has {self.size} bytes"
             return f"{text}; the nearest, {self._near(address, size)}" if self._variables else text
 

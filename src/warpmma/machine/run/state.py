@@ -202,8 +202,8 @@ class State:
             bits = int.from_bytes(given, "little", signed=x.signed) & ((1 << int(x.kind[1:])) - 1)
             return WarpRegister(self._everywhere(bits, x.kind))
         if isinstance(x, SharedAddress):
-            bits = (self.batch.shared.starts + (x.offset + x.base)).astype(DTYPES[x.kind])
-            return WarpRegister(np.broadcast_to(bits, self.shape))
+            address = (self.batch.shared.starts + (x.offset + x.base)).astype(DTYPES[x.kind])
+            return WarpRegister(np.broadcast_to(address, self.shape))
         assert isinstance(x, ReadOnly)
         return self._read_only(x)
 

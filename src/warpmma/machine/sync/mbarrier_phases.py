@@ -128,7 +128,7 @@ class MbarrierPhases:
 
     def _block(self, offset: int) -> int:
         """Return the block of the batch in whose memory an mbarrier lies."""
-        return int(self._shared.blocks_of(np.int64(offset)))
+        return int(self._shared.blocks_of(np.array(offset)))
 
     def bring(self, offset: int, word: Any) -> None:
         """Note that an operation, whose access word is given, completes in the current phase."""
