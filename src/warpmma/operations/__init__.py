@@ -39,7 +39,6 @@ __all__ = [
     "BulkCopy",
     "CacheControl",
     "CachePolicy",
-    "ClusterAddress",
     "Control",
     "Copy",
     "CopyGroup",

@@ -53,8 +53,11 @@ class Window(Shown):
         return self.base <= address < self.base + self.size
 
 
-RANK_BIT, RANKS = 24, 0xFF
-"""The lowest bit of the rank in an address of shared memory, and its mask: the rank of the block in its cluster."""
+RANK_BIT = 24
+"""The lowest bit of the rank in an address of shared memory: the rank of the block in its cluster."""
+
+RANKS = 0xFF
+"""The mask of a rank."""
 
 _BASE = 1 << 44
 

@@ -17,7 +17,7 @@ from ...errors import OperandError
 from ...operations import DTYPES, Access, MatrixMove, Operation, WmmaMove
 from ..base import Lanes, Origin, Poison, RegisterShadow, Site, WarpRegister, is_number, literal
 from ..memory import GlobalMemory, GlobalSpace, LocalMemory, SharedMemory
-from ..order import History, ThreadScopes, VectorClocks
+from ..order import History, ThreadScopes, VectorClock, VectorClocks, joined
 from ..report import Costs, Reporter, Watching
 from ..sync import AsyncOperations, Barriers, ClusterBarrier, MbarrierPhases
 
@@ -79,6 +79,7 @@ class Batch:
         self.shared = SharedMemory(reporter, self.clocks, self.lanes, shared)
         self.local = LocalMemory(reporter, self.lanes.shape)
         self.global_space = GlobalSpace(memory, self.clocks, reporter)
+        self._at_exit: dict[int, VectorClock | None] = {}  # what threads knew that have exited, by block
         reporter.first_block = blocks.start
 
     # Made at their first use: most batches need few of them.
@@ -118,11 +119,25 @@ class Batch:
         made = vars(self)
         if "async_operations" in made:
             self.async_operations.exited(lanes)
+        if self.clocks.scopes.cluster > 1 and self.reporter.tracking:
+            self._know_at_exit(lanes)
         self.lanes.exit(lanes)
         if "barriers" in made:
             self.costs.barrier(self.barriers.exited())
         if "cluster" in made:
             self.costs.barrier(self.cluster.exited())
+
+    def _know_at_exit(self, lanes: Array) -> None:
+        """Join what threads of clusters know when they exit; look at what others did in blocks whose last one exits."""
+        left: Array = (self.lanes.alive & ~lanes).any(axis=(1, 2))
+        for block in np.flatnonzero(lanes.any(axis=(1, 2))).tolist():
+            warps = np.flatnonzero(lanes[block].any(axis=-1)).tolist()
+            threads = [(block, warp, np.flatnonzero(lanes[block, warp]).tolist()) for warp in warps]
+            known = joined([self._at_exit.get(block), *self.clocks.clocks_of(threads)])
+            if left[block] or known is None:
+                self._at_exit[block] = known
+            else:
+                self.shared.ended(block, self.phases.known_at, known)
 
     def hasten(self, rounds: int) -> bool:
         """Complete asynchronous operations after rounds of polls without success; False if there are none."""

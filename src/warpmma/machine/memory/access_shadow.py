@@ -28,7 +28,7 @@ The rules:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -42,9 +42,11 @@ from ..order import (
     Key,
     SyncCells,
     ThreadScope,
+    VectorClock,
     VectorClocks,
     asynchronous,
     block_of,
+    blocks_of,
     completed_by,
     outside_scopes,
     thread_of,
@@ -330,6 +332,29 @@ class AccessShadow(Shadow):
         """See `Shadow`; to other accesses this is a write of the bytes."""
         grains, _ = self._claim(touch, None)
         self.grains.forget(grains)
+
+    def unordered_in(self, place: range, but: Sequence[range], block: int, clock: VectorClock) -> Array:
+        """Return the words of other blocks' accesses to bytes that do not happen before what a clock's owner does.
+
+        Parameters
+        ----------
+        place : range
+            Offsets of the bytes, which are those of a block.
+        but : sequence of range
+            Bytes of these that do not count.
+        block : int
+            Of the grid.
+        clock : VectorClock
+        """
+        counts: Array = np.zeros(self.grains.count, bool)
+        counts[place.start // self.grains.grain : place.stop // self.grains.grain] = True
+        for each in but:
+            counts[each.start // self.grains.grain : -(-each.stop // self.grains.grain)] = False
+        tables = [x for x in (self.grains.writer, *self.grains.read(0, exact=False)) if x is not None]
+        words = np.unique(np.concatenate([table[counts] for table in tables])) if tables else np.zeros(0, np.uint64)
+        words = words[(words != 0) & ~asynchronous(words)]
+        words = words[blocks_of(words) != block]
+        return np.asarray(words[~clock.covers(words)])
 
     # Rules 1 and 2
 

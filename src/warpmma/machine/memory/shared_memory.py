@@ -18,8 +18,9 @@ import numpy as np
 from ..._arrays import Array, frozen
 from ...operations import RANK_BIT
 from ..base import Lanes, Site, flat, locate
-from ..order import VectorClocks
+from ..order import VectorClock, VectorClocks, block_of, thread_of
 from ..report import Reporter, element_at
+from .access_shadow import AccessShadow
 from .accesses import Touch
 from .address_space import nearest
 from .allocation import Allocation
@@ -135,6 +136,32 @@ class SharedMemory(Space):
             self._reporter.report("bounds", site, between, address, self._nearest(size))
             lanes = lanes & ~between
         return lanes
+
+    def ended(self, block: int, mbarriers: Sequence[int], clock: VectorClock) -> None:
+        """Report other blocks' accesses to the memory of a block that nothing orders before its last thread ends (A18).
+
+        Parameters
+        ----------
+        block : int
+            Of the batch.
+        mbarriers : sequence of int
+            Offsets of mbarriers in the memory of all blocks: what signals these is counted, and needs no order.
+        clock : VectorClock
+            What the threads of the block know when they end, joined.
+        """
+        if "_all" not in vars(self) or not isinstance(shadow := self._all.shadow, AccessShadow):
+            return
+        place, number = range(block * self._stride, (block + 1) * self._stride), self._clocks.blocks[block]
+        but = [range(at, at + _MBARRIER) for at in mbarriers if at in place]
+        for word in shadow.unordered_in(place, but, number, clock):
+            if (site := self._clocks.site(word)) is not None:
+                at: Array = np.zeros(self._lanes.shape, bool)
+                at[(block_of(word) - self._clocks.blocks.start, *thread_of(word))] = True
+                self._reporter.report("race", site, at, detail=self._ended(number), rule="A18")
+
+    def _ended(self, number: int) -> str:
+        block = self._reporter.block_named(number)
+        return f"in the shared memory of {block}, and nothing orders that before the last thread of {block} ends"
 
     # Rules 1 and 2
 

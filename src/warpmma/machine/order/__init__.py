@@ -9,6 +9,7 @@ from .access_words import (
     Completes,
     asynchronous,
     block_of,
+    blocks_of,
     completed_by,
     outside_scopes,
     thread_of,

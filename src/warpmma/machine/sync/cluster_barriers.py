@@ -154,14 +154,22 @@ class ClusterBarrier:
         else:
             says = f"the waiting threads are to act at {acts.place} ({acts.mnemonic})"
         missing = self._lanes.alive & ~self.arrived & clusters
-        absent = np.flatnonzero(missing.any(axis=(1, 2)) & ~self.arrived.any(axis=(1, 2))).tolist()
-        named = ", ".join(self._reporter.block_named(self._clocks.blocks[block]) for block in absent[:_MOST])
         why = f"{says}, and it has not arrived: all threads of the cluster must arrive at its barrier"
-        why += f"; no thread of {named} has" * bool(absent) + f". {where}" * bool(where)
+        absent = self.absent()
+        why += f"; {absent}" * bool(absent) + f". {where}" * bool(where)
         self._reporter.report("barrier", self._site, missing, detail=why, other=acts)
         free = self._waiting & clusters
         self.arrived, self._waiting = self.arrived & ~free, self._waiting & ~free
         self._lanes.release(free)
+
+    def absent(self) -> str:
+        """Name the blocks that the barriers of others wait for, and where no thread has arrived; "" for none."""
+        waits = np.repeat(self._waiting.any(axis=(1, 2)).reshape(-1, self._size).any(axis=1), self._size)
+        running, arrived = (x.any(axis=(1, 2)) for x in (self._lanes.alive, self.arrived))
+        some = np.flatnonzero(waits & running & ~arrived).tolist()
+        named = ", ".join(self._reporter.block_named(self._clocks.blocks[block]) for block in some[:_MOST])
+        more = f" and {len(some) - _MOST} more blocks" * (len(some) > _MOST)
+        return f"no thread of {named}{more} has come to the barrier of its cluster" if some else ""
 
 
 _MOST = 4  # blocks that a report names

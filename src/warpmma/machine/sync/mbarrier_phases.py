@@ -88,6 +88,11 @@ class MbarrierPhases:
         """Forget the phases of an mbarrier that ends."""
         self._at.pop(offset, None)
 
+    @property
+    def known_at(self) -> list[int]:
+        """The offsets of all mbarriers."""
+        return [*self._at]
+
     # The order
 
     def arriving(self, touch: Touch, scope: MemoryScope, *, releases: bool) -> dict[int, Freed]:
