@@ -112,6 +112,7 @@ def run_run(options: argparse.Namespace) -> int:
             _picture(path, report)
     name = options.kernel or source_name(entry.name)
     title = f"{name} of {options.file} on {device.target}: grid {options.grid}, block {options.block}"
+    title += f", cluster {options.cluster}" if options.cluster is not None else ""
     if ran:
         told, refused = _explained(asked, report)
         say_all = _json if options.json else _text
