@@ -52,7 +52,7 @@ def mbarrier(batch: Batch, site: Site, row: Mbarrier, operands: Sequence[Any], l
         return _begin(batch, site, row, at, numbers, lanes)
     found: Array = np.zeros(lanes.shape, np.uint64)
     for memory, touch in _places(batch, site, row.space, at, lanes, own=own):
-        strong = touch.strong("relaxed", _SCOPE)
+        strong = touch.atomic(_SCOPE)
         if row.action == "wait":
             phase = numbers[0][touch.lanes].astype(np.uint64)
             wanted = phase & _ONE if row.parity else phase >> _PHASE
@@ -109,7 +109,7 @@ def _begin(batch: Batch, site: Site, row: Mbarrier, at: Array, numbers: Sequence
             _fault(batch, site, _lanes_of(touch, _valid(before) & np.array(known, bool)), at, "again")
             memory.store(touch, words[touch.lanes].reshape(-1, 1).view(np.uint8))
         else:
-            memory.store(touch.strong("relaxed", _SCOPE), (before & ~_ONE).reshape(-1, 1).view(np.uint8))
+            memory.store(touch.atomic(_SCOPE), (before & ~_ONE).reshape(-1, 1).view(np.uint8))
         for offset in touch.offset.tolist():
             change(offset)
     return ()
@@ -153,7 +153,7 @@ class _Arrivals:
     def send(self, touch: Touch) -> None:
         """Let the operations of some lanes complete."""
         words = touch.completed(Completes.MBARRIER, self.batch.shared.mbarriers(touch.offset)).who.words
-        touch, joins = touch.now().strong("relaxed", _SCOPE), dict[int, Callable[[int], None]]()
+        touch, joins = touch.now().atomic(_SCOPE), dict[int, Callable[[int], None]]()
         if self.batch.reporter.tracking:
             joins = {turn: partial(self._bring, word) for turn, word in enumerate(words)}
         self.memory.update(touch, _SIZE, partial(_changed, self.batch, touch, self.events(touch), joins))

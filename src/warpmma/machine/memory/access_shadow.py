@@ -269,8 +269,9 @@ class AccessShadow(Shadow):
             self.grains.note_write(self.grains.at(places, element), words, touch.time)
         lanes = taken.open.reshape(number, -1)
         self._report("order", touch, lanes, "other threads change it too, unordered: which comes first is open")
-        order = taken.order if element == touch.size else None
-        self._act(touch, reads=True, writes=np.asarray(taken.wrote.reshape(number, -1).any(axis=1)), turns=order)
+        if touch.order != "weak":
+            order = taken.order if element == touch.size else None
+            self._act(touch, reads=True, writes=np.asarray(taken.wrote.reshape(number, -1).any(axis=1)), turns=order)
 
     def _act(self, touch: Touch, *, reads: bool, writes: Array | None, turns: Array | None = None) -> None:
         """Acquire and release clocks (`causality`), in some order."""

@@ -64,6 +64,10 @@ class Touch:
         of = self.clocks.scopes.of(scope)
         return replace(self, who=self.who.strong(of), order=order, scope=of)
 
+    def atomic(self, scope: MemoryScope) -> Touch:
+        """Return the same access, strong, but without effect on the clocks of others: an mbarrier keeps these itself."""
+        return replace(self, who=self.who.strong(self.clocks.scopes.of(scope)))
+
 
 class Turns(NamedTuple):
     """Turns that lanes take at elements."""
