@@ -113,7 +113,8 @@ class AsyncOperation:
             if self.combine is not None:
                 self.combine(allocation, some.now(), data)
                 if how is not Completes.THREAD:
-                    allocation.shadow.credits(some.completed(how, self.agents(how, some)))
+                    by = some.completed(how, self.agents(how, some))
+                    allocation.shadow.credits(by.strong("relaxed", "gpu"))  # others may combine with the same elements
                 continue
             by = some.now() if how is Completes.THREAD else some.completed(how, self.agents(how, some))
             allocation.complete(by, data, self.poison if whole else self.poison and self.poison.of(which))
