@@ -2,6 +2,7 @@
 
 Threads of both blocks of many clusters of two change one word in the shared memory of their own block, or of the
 other: 1, 32 or 128 threads of a block, each with another value. The word has to be what all updates in any order make.
+Sums of floats by one thread show what becomes of NaN and of subnormals there.
 Needs the driver, and a GPU of sm_90 or later.
 """
 
@@ -17,7 +18,7 @@ import numpy as np
 
 from lab.gpu.driver import Driver, argument_bytes
 
-__all__ = ["CASES", "expected", "text"]
+__all__ = ["CASES", "FLOATS", "expected", "sum_text", "text"]
 
 OPERATIONS: dict[str, tuple[str, ...]] = {
     "add": ("u32", "s32", "u64"), "min": ("u32", "s32", "u64", "s64"), "max": ("u32", "s32", "u64", "s64"),
@@ -32,6 +33,15 @@ CASES = [
     for threads in (1, 32, 128)
 ]
 """The instruction, what it does, whether to the other block, and how many threads of a block do."""
+FLOATS: dict[str, tuple[tuple[int, int], ...]] = {
+    "add.f32": ((0, 1), (0x00400000, 0x00400000), (0x80000001, 0x80000001), (0x7F812345, 0x3F800000),
+                (0x3F800000, 0x7FC54321), (0x7F812345, 0x7FC54321), (0x7F800000, 0xFF800000)),
+    "add.f64": ((0, 1), (0x0008 << 48, 0x0008 << 48), (0x7FF0 << 48 | 5, 0x3FF0 << 48),
+                (0x3FF0 << 48, 0x7FF8 << 48 | 7), (0x7FF0 << 48 | 5, 0x7FF8 << 48 | 7), (0x7FF0 << 48, 0xFFF0 << 48)),
+    "add.noftz.f16x2": ((0x00010001, 0x00010400), (0x7C01_3C00, 0x3C00_7E05), (0x7C00_7C01, 0xFC00_7E05)),
+    "add.noftz.bf16x2": ((0x00010001, 0x00010080), (0x7F81_3F80, 0x3F80_7FC5), (0x7F80_7F81, 0xFF80_7FC5)),
+}  # fmt: skip
+"""Of each sum of floats, elements and operands."""
 BLOCKS = 264
 _KERNEL = """.version 8.0
 .target sm_90
@@ -76,6 +86,15 @@ def text(case: tuple[str, str, bool, int]) -> str:
     return _KERNEL.format(threads=threads, start=start, other=int(other), value=shift, mnemonic=mnemonic)
 
 
+def sum_text(what: str, element: int, operand: int, other: bool) -> str:
+    """Return the kernel in which one thread of each block adds an operand to an element."""
+    wide = "f64" in what
+    mnemonic = f"red.relaxed.cluster.shared::cluster.{what} [%a], {'%v' if wide else '%r1'}"
+    return _KERNEL.format(
+        threads=1, start=element, other=int(other), value=f"mov.b64 %v, {operand};", mnemonic=mnemonic
+    )
+
+
 def expected(case: tuple[str, str, bool, int]) -> int:
     """Return the word that all updates make, of the bits that the type has."""
     _, what, _, threads = case
@@ -110,10 +129,18 @@ def main(arguments: list[str] | None = None) -> int:
         found[key] = [wrong, options.launches * BLOCKS]
         if wrong:
             print(f"{key}: {wrong} of {options.launches * BLOCKS} words are wrong", flush=True)
+    sums = {}
+    for what, pairs in FLOATS.items():
+        for (element, operand), other in ((pair, other) for pair in pairs for other in (False, True)):
+            (function,) = driver.load(sum_text(what, element, operand, other), ["k"]).values()
+            driver.launch(function, [BLOCKS], [128], [argument_bytes(place, "y")], cluster=2)
+            driver.synchronise(20)
+            (made,) = set(driver.fetch(place["y"], like).tolist())
+            sums[f"{what} {element:#x} {operand:#x} {'the other block' if other else 'the own block'}"] = made
     print(f"{len(CASES)} cases, {sum(x > 0 for x, _ in found.values())} with wrong words")
     if options.out:
         about = {**Driver.about(), "source": "python -m lab.measure.remote_atomics"}
-        options.out.write_text(json.dumps({**about, "found": found}, indent=0))
+        options.out.write_text(json.dumps({**about, "found": found, "sums": sums}, indent=0))
     return 0
 
 

@@ -14,6 +14,8 @@ The rules (PTX ISA 9.1, 9.7.13, `atom`, `red` and "Vector atomics"):
 4.  Each element of a vector is updated separately: other accesses may come between.
 5.  The default order of an atomic is `.relaxed`, the default scope `.gpu`. Without a space the address is generic.
     `red` returns nothing to its thread, so it has neither `.acquire` nor `.acq_rel`.
+6.  On the shared memory of another block of a cluster, ptxas 13.0 makes a load and a store of `min`, `max`, `and`, `or`
+    and `xor` of 64 bits: on an H200 updates are lost (`lab.measure.remote_atomics`). They are not atomic there.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -33,7 +35,7 @@ from ..elements import is_nan
 from ..forms import Form
 from ..measurements import ATOMICS, measured, published
 from ..records import DTYPES, InstructionRow, MemoryOrder, MemoryScope, RegisterType, register_type
-from ..windows import space_of
+from ..windows import Space, space_of
 
 _F64 = FORMATS["f64"]
 
@@ -65,7 +67,7 @@ class Atomic(InstructionRow):
     """
 
     operation: str
-    space: Literal["generic", "global", "shared"]
+    space: Space
     type: str
     count: int = 1
     returns: bool
@@ -105,6 +107,11 @@ class Atomic(InstructionRow):
         return self.returns
 
     @property
+    def divided(self) -> bool:
+        """Whether ptxas makes a load and a store of it in the shared memory of another block (rule 6)."""
+        return self.bits == _LONG and self.operation in ("min", "max", "and", "or", "xor")
+
+    @property
     def floating(self) -> bool:
         """Whether it adds floats, whose sum depends on the order of the operands."""
         return self.operation == "add" and "f" in self.type
@@ -118,6 +125,8 @@ class Atomic(InstructionRow):
         values = (numbered(letter, self.registers, type_, **more) for letter in "ab"[: self.values])
         return (*[result] * self.returns, address("p", self.space), *values, *[POLICY] * self.hint)
 
+
+_LONG = 64  # bits
 
 # Rules 2 and 3
 
