@@ -18,7 +18,7 @@ import numpy as np
 
 from lab.gpu.driver import Driver, argument_bytes
 
-__all__ = ["CASES", "FLOATS", "expected", "sum_text", "text"]
+__all__ = ["CASES", "FLOATS", "WAYS", "expected", "sum_text", "text"]
 
 OPERATIONS: dict[str, tuple[str, ...]] = {
     "add": ("u32", "s32", "u64"), "min": ("u32", "s32", "u64", "s64"), "max": ("u32", "s32", "u64", "s64"),
@@ -37,11 +37,21 @@ FLOATS: dict[str, tuple[tuple[int, int], ...]] = {
     "add.f32": ((0, 1), (0x00400000, 0x00400000), (0x80000001, 0x80000001), (0x7F812345, 0x3F800000),
                 (0x3F800000, 0x7FC54321), (0x7F812345, 0x7FC54321), (0x7F800000, 0xFF800000)),
     "add.f64": ((0, 1), (0x0008 << 48, 0x0008 << 48), (0x7FF0 << 48 | 5, 0x3FF0 << 48),
-                (0x3FF0 << 48, 0x7FF8 << 48 | 7), (0x7FF0 << 48 | 5, 0x7FF8 << 48 | 7), (0x7FF0 << 48, 0xFFF0 << 48)),
+                (0x3FF0 << 48, 0x7FF8 << 48 | 7), (0x7FF0 << 48 | 5, 0x7FF8 << 48 | 7), (0x7FF0 << 48, 0xFFF0 << 48),
+                (0x7FF8 << 48 | 7, 0x7FF0 << 48 | 5), (0x7FF8 << 48 | 7, 0x7FF8 << 48 | 5),
+                (0x7FF0 << 48 | 7, 0x7FF0 << 48 | 5)),
     "add.noftz.f16x2": ((0x00010001, 0x00010400), (0x7C01_3C00, 0x3C00_7E05), (0x7C00_7C01, 0xFC00_7E05)),
+    "add.noftz.f16": ((1, 0x400), (0x7C01, 0x3C00), (0x7C01, 0x7E05), (0x7C00, 0xFC00), (0x3C01, 0x1400)),
+    "add.noftz.bf16": ((1, 0x80), (0x7F81, 0x3F80), (0x7F81, 0x7FC5), (0x7F80, 0xFF80), (0x3F81, 0x3B80)),
     "add.noftz.bf16x2": ((0x00010001, 0x00010080), (0x7F81_3F80, 0x3F80_7FC5), (0x7F80_7F81, 0xFF80_7FC5)),
 }  # fmt: skip
 """Of each sum of floats, elements and operands."""
+WAYS = {
+    "the own block, .shared": (".shared", False), "the own block, generic": ("", False),
+    "the own block, .shared::cluster": (".shared::cluster", False), "the other block, generic": ("", True),
+    "the other block, .shared::cluster": (".shared::cluster", True),
+}  # fmt: skip
+"""How a sum reaches an element: the space, and whether it is in the other block."""
 BLOCKS = 264
 _KERNEL = """.version 8.0
 .target sm_90
@@ -86,13 +96,16 @@ def text(case: tuple[str, str, bool, int]) -> str:
     return _KERNEL.format(threads=threads, start=start, other=int(other), value=shift, mnemonic=mnemonic)
 
 
-def sum_text(what: str, element: int, operand: int, other: bool) -> str:
-    """Return the kernel in which one thread of each block adds an operand to an element."""
-    wide = "f64" in what
-    mnemonic = f"red.relaxed.cluster.shared::cluster.{what} [%a], {'%v' if wide else '%r1'}"
-    return _KERNEL.format(
-        threads=1, start=element, other=int(other), value=f"mov.b64 %v, {operand};", mnemonic=mnemonic
-    )
+def sum_text(what: str, element: int, operand: int, way: str) -> str:
+    """Return the kernel in which one thread of each block adds an operand to an element, by one of `WAYS`."""
+    space, other = WAYS[way]
+    values = {"f64": "%v", "f32": "%r1", "f16x2": "%r1", "bf16x2": "%r1", "f16": "%h", "bf16": "%h"}
+    value = f"mov.b64 %v, {operand}; .reg .b16 %h; cvt.u16.u64 %h, %v;"
+    address = "[%a]" if space else "[%o]"
+    if not space:
+        value += " cvt.u64.u32 %o, %a; cvta.shared.u64 %o, %o;"
+    mnemonic = f"red.relaxed.cluster{space}.{what} {address}, {values[what.split('.')[-1]]}"
+    return _KERNEL.format(threads=1, start=element, other=int(other), value=value, mnemonic=mnemonic)
 
 
 def expected(case: tuple[str, str, bool, int]) -> int:
@@ -131,12 +144,12 @@ def main(arguments: list[str] | None = None) -> int:
             print(f"{key}: {wrong} of {options.launches * BLOCKS} words are wrong", flush=True)
     sums = {}
     for what, pairs in FLOATS.items():
-        for (element, operand), other in ((pair, other) for pair in pairs for other in (False, True)):
-            (function,) = driver.load(sum_text(what, element, operand, other), ["k"]).values()
+        for (element, operand), way in ((pair, way) for pair in pairs for way in WAYS):
+            (function,) = driver.load(sum_text(what, element, operand, way), ["k"]).values()
             driver.launch(function, [BLOCKS], [128], [argument_bytes(place, "y")], cluster=2)
             driver.synchronise(20)
             (made,) = set(driver.fetch(place["y"], like).tolist())
-            sums[f"{what} {element:#x} {operand:#x} {'the other block' if other else 'the own block'}"] = made
+            sums[f"{what} {element:#x} {operand:#x} {way}"] = made
     print(f"{len(CASES)} cases, {sum(x > 0 for x, _ in found.values())} with wrong words")
     if options.out:
         about = {**Driver.about(), "source": "python -m lab.measure.remote_atomics"}
