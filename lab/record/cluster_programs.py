@@ -9,7 +9,7 @@ A seed makes a kernel in PTX. Its rules make it correct, free of races and deter
    a release and an acquire of scope .cluster, or by a transaction on which a thread waits with acquire.cluster.
 4. A producer overwrites a stage after all readers used what they read and arrived (release.cluster) at its mbarrier.
 
-At the end each block writes its threads' registers and its shared memory. Needs the driver, and a GPU of sm_90 or later.
+At the end each block writes its threads' registers and its shared memory. Needs the driver and a GPU of sm_90 or later.
 """
 
 from __future__ import annotations
@@ -66,8 +66,7 @@ mov.u32 %i, %t; mov.u32 %a, area; mad.lo.u32 %a, %t, 4, %a;
 FILL: mad.lo.u32 %v, %n, {words}, %i; mul.lo.u32 %v, %v, 2654435761; st.shared.u32 [%a], %v;
 add.u32 %i, %i, {threads}; add.u32 %a, %a, {step}; setp.lt.u32 %p, %i, {words}; @%p bra FILL;
 """
-_TAIL = """bar.sync 0;
-mad.wide.u32 %out, %t, 4, %y; st.global.u32 [%out], %acc;
+_TAIL = """mad.wide.u32 %out, %t, 4, %y; st.global.u32 [%out], %acc;
 mov.u32 %i, %t; mov.u32 %a, area; mad.lo.u32 %a, %t, 4, %a;
 LEFT: ld.shared.u32 %v, [%a]; add.u64 %out, %out, {step}; st.global.u32 [%out], %v;
 add.u32 %i, %i, {threads}; add.u32 %a, %a, {step}; setp.lt.u32 %p, %i, {words}; @%p bra LEFT;
@@ -272,10 +271,10 @@ def _load(k: _Kernel) -> None:
 
 
 _REDUCTIONS = (
-    *(f"{op}.{kind}" for op in ("min", "max") for kind in ("u32", "s32", "u64", "s64")),
-    "add.u32", "add.s32", "add.u64", "inc.u32", "dec.u32",
-    *(f"{op}.{kind}" for op in ("and", "or", "xor") for kind in ("b32", "b64")),
+    "min.u32", "min.s32", "max.u32", "max.s32", "add.u32", "add.s32", "add.u64", "inc.u32", "dec.u32", "and.b32",
+    "or.b32", "xor.b32",
 )  # fmt: skip
+"""Others of 64 bits are not atomic in another block (`lab.measure.remote_atomics`)."""
 
 
 def _counted(k: _Kernel, at: int, places: int) -> None:
@@ -315,7 +314,7 @@ def _swap(k: _Kernel) -> None:
         wide = k.r.random() < 0.5
         old, new, kind = ("%d1", "%d2", "b64") if wide else ("%r1", "%r2", "b32")
         k.add(f"ld{space}.{kind} {old}, [{to}]; and.b32 %c, %t, 1;")
-        k.add(f"cvt.u64.u32 %d3, %c; add.u64 %d1, %d1, %d3;" if wide else "add.u32 %r1, %r1, %c;")
+        k.add("cvt.u64.u32 %d3, %c; add.u64 %d1, %d1, %d3;" if wide else "add.u32 %r1, %r1, %c;")
         k.add(f"atom.cluster{space}.cas.{kind} {old}, [{to}], {old}, {new};")
     else:
         wide = k.r.random() < 0.5
@@ -413,7 +412,7 @@ def _store_async(k: _Kernel) -> None:
     k.peer()
     space, to = k.remote(at, 16, generic=False)
     wide = to == "%h"
-    k.add("cvt.u64.u32 %mg, %m;" if False else f"mov.u32 %m, bars; add.u32 %m, %m, {bar};")
+    k.add(f"mov.u32 %m, bars; add.u32 %m, %m, {bar};")
     # Both addresses have one width.
     k.add(
         "cvt.u64.u32 %mg, %m; mapa.shared::cluster.u64 %mg, %mg, %peer;"
@@ -482,7 +481,7 @@ def _bulk(k: _Kernel) -> None:
 
 
 def _multicast(k: _Kernel) -> None:
-    """Some blocks copy a part of the array to some blocks."""
+    """Let some blocks copy a part of the array to some blocks."""
     size = 16 * k.r.choice([1, 2, 5, 8, 16])
     at, bar = k.area(max(size * k.p.ranks, 16 * k.p.threads)), k.bar(1)
     masks = [k.r.randrange(1 << k.p.ranks) if k.r.random() < 0.8 else 0 for _ in range(k.p.ranks)]
@@ -501,7 +500,7 @@ def _multicast(k: _Kernel) -> None:
 
 
 def _ring(k: _Kernel) -> None:
-    """One block brings parts of the array to all; all release each stage to it."""
+    """Let one block bring parts of the array to all, who release each stage to it."""
     r, p = k.r, k.p
     producer, stages, rounds = r.randrange(p.ranks), r.randint(1, 3), r.randint(2, 7)
     size, by_lead, fenced = 16 * r.choice([1, 4, 8, 16]), r.random() < 0.5, r.random() < 0.3
@@ -558,7 +557,7 @@ def _made(p: Program) -> _Kernel:
         k.add(f"// {name}")
         _PHASES[name](k)
     k.sync()
-    k.area(4 * p.threads)
+    k.add("bar.sync 0;")  # what `sync` stores between arrival and wait
     return k
 
 
@@ -614,12 +613,12 @@ def on_gpu(seed: int) -> Array:
     return found
 
 
-def simulated(number: int, **options: Any) -> Array:
+def simulated(seed: int, **options: Any) -> Array:
     """Return what warpmma leaves; the options are those of a launch."""
     import warpmma as wm
 
-    p = drawn(number)
-    x, y = arrays(p, number)
+    p = drawn(seed)
+    x, y = arrays(p, seed)
     cluster = None if p.declared else p.shape
     wm.ptx.load(text(p))["k"].launch(wm.Device("sm_90"), p.grid, p.threads, [x, y], cluster=cluster, **options)
     return y

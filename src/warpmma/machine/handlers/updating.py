@@ -23,6 +23,7 @@ from typing import Any, cast
 import numpy as np
 
 from ..._arrays import Array
+from ...errors import UnsupportedError
 from ...formats import FORMATS, FloatFormat
 from ...operations import DTYPES, Atomic
 from ..base import Poison, Site, in_turns, joined
@@ -77,6 +78,11 @@ def _apart(
             continue
         far: Array = np.zeros(touch.lanes.shape, bool)
         far[touch.lanes] = _foreign(batch, touch)
+        if row.packed and far.any():
+            raise UnsupportedError(
+                f"{touch.site}: in the shared memory of another block ptxas 13.0 adds {row.type} as one integer, and so "
+                f"an H200 does; expected .{row.type.removesuffix('x2')}, which is added as a float there"
+            )
         for some in (touch.lanes & ~far, far):
             if some.any():
                 yield space, allocation, touch.of(some)

@@ -65,7 +65,7 @@ class Touch:
         return replace(self, who=self.who.strong(of), order=order, scope=of)
 
     def atomic(self, scope: MemoryScope) -> Touch:
-        """Return the same access, strong, but without effect on the clocks of others: an mbarrier keeps these itself."""
+        """Return the same access, strong, but without effect on clocks: those of an mbarrier are kept elsewhere."""
         return replace(self, who=self.who.strong(self.clocks.scopes.of(scope)))
 
 

@@ -15,7 +15,8 @@ The rules (PTX ISA 9.1, 9.7.13, `atom`, `red` and "Vector atomics"):
 5.  The default order of an atomic is `.relaxed`, the default scope `.gpu`. Without a space the address is generic.
     `red` returns nothing to its thread, so it has neither `.acquire` nor `.acq_rel`.
 6.  On the shared memory of another block of a cluster, ptxas 13.0 makes a load and a store of `min`, `max`, `and`, `or`
-    and `xor` of 64 bits: on an H200 updates are lost (`lab.measure.remote_atomics`). They are not atomic there.
+    and `xor` of 64 bits: on an H200 updates are lost (`lab.measure.remote_atomics`). They are not atomic there. Of
+    `add` of f16x2 and bf16x2 it makes one sum of integers, whose bits are those of no sum of floats: it is an error.
 """
 
 from __future__ import annotations
@@ -109,7 +110,12 @@ class Atomic(InstructionRow):
     @property
     def divided(self) -> bool:
         """Whether ptxas makes a load and a store of it in the shared memory of another block (rule 6)."""
-        return self.bits == _LONG and self.operation in ("min", "max", "and", "or", "xor")
+        return self.packed or (self.bits == _LONG and self.operation in ("min", "max", "and", "or", "xor"))
+
+    @property
+    def packed(self) -> bool:
+        """Whether it adds two floats of 16 bits in one element."""
+        return self.operation == "add" and self.type.endswith("x2")
 
     @property
     def floating(self) -> bool:
