@@ -563,7 +563,7 @@ def _made(p: Program) -> _Kernel:
 
 def _words(p: Program) -> int:
     """Words of shared memory that are part of the result, a multiple of the threads."""
-    return -(-_made(p).size // (4 * p.threads)) * p.threads
+    return max(-(-_made(p).size // (4 * p.threads)), 1) * p.threads
 
 
 def text(p: Program) -> str:

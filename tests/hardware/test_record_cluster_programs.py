@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from lab.record.cluster_programs import drawn, simulated, text
 
 

@@ -29,7 +29,7 @@ def test_updates_are_lost_where_a_race_is_reported(case: tuple[str, str, bool, i
     wrong, words = FOUND["found"][f"{name}.{what} on {'the other' if other else 'the own'} block, {threads} threads"]
     assert wrong in (0, words)
     if wrong:
-        with pytest.raises(HazardError, match="race: .*in this very access"):
+        with pytest.raises(HazardError, match=r"race: .*in this very access"):
             launched(text(case), what.split(".")[1])
     else:
         assert launched(text(case), what.split(".")[1]) == expected(case)

@@ -80,8 +80,8 @@ def _apart(
         far[touch.lanes] = _foreign(batch, touch)
         if row.packed and far.any():
             raise UnsupportedError(
-                f"{touch.site}: in the shared memory of another block ptxas 13.0 adds {row.type} as one integer, and so "
-                f"an H200 does; expected .{row.type.removesuffix('x2')}, which is added as a float there"
+                f"{touch.site}: in the shared memory of another block ptxas 13.0 adds {row.type} as one integer, and "
+                f"so an H200 does; expected .{row.type.removesuffix('x2')}, which is added as a float there"
             )
         for some in (touch.lanes & ~far, far):
             if some.any():
