@@ -129,7 +129,7 @@ class Batch:
 
     def _know_at_exit(self, lanes: Array) -> None:
         """Join what threads of clusters know when they exit; look at what others did in blocks whose last one exits."""
-        left: Array = (self.lanes.alive & ~lanes).any(axis=(1, 2))
+        left = np.asarray((self.lanes.alive & ~lanes).any(axis=(1, 2)))
         for block in np.flatnonzero(lanes.any(axis=(1, 2))).tolist():
             warps = np.flatnonzero(lanes[block].any(axis=-1)).tolist()
             threads = [(block, warp, np.flatnonzero(lanes[block, warp]).tolist()) for warp in warps]

@@ -181,15 +181,15 @@ class SharedMemory(Space):
         if own:
             far = lanes & (rank != self._ranks)
             self._reporter.report("bounds", site, far, address, _foreign)
-            return lanes & ~far
+            return np.asarray(lanes & ~far)
         beyond = lanes & (rank >= self._cluster)
         says = f"no block of the cluster, which has the ranks 0 to {self._cluster - 1}, is at this address"
         self._reporter.report("bounds", site, beyond, address, says)
         lanes = lanes & ~beyond
-        running: Array = self._lanes.alive.any(axis=(1, 2))
+        running = np.asarray(self._lanes.alive.any(axis=(1, 2)))
         gone = lanes & ~running[np.where(lanes, self._blocks_at(rank), 0)]
         self._reporter.report("bounds", site, gone, address, _exited)
-        return lanes & ~gone
+        return np.asarray(lanes & ~gone)
 
     def _blocks_at(self, rank: Array) -> Array:
         """Return the blocks that ranks mean, `[block, warp, lane]`."""

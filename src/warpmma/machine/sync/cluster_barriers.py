@@ -100,7 +100,7 @@ class ClusterBarrier:
     # Rule 3
 
     def _release(self, lanes: Array, *, releases: bool) -> None:
-        blocks: Array = lanes.any(axis=(1, 2))
+        blocks = np.asarray(lanes.any(axis=(1, 2)))
         self._when[lanes.any(axis=-1)] = self._clocks.now
         self._relaxed = self._relaxed & ~lanes if releases else self._relaxed | lanes
         causality, scope = self._clocks.causality, self._clocks.scopes.of("cluster")
@@ -127,7 +127,7 @@ class ClusterBarrier:
         if not self._reporter.tracking:
             return
         # Threads of a block that pass together, with no access since they arrived, are as after a barrier of the block.
-        whole = (lanes | ~self._lanes.alive).all(axis=(1, 2)) & lanes.any(axis=(1, 2))
+        whole = np.asarray((lanes | ~self._lanes.alive).all(axis=(1, 2)) & lanes.any(axis=(1, 2)))
         whole &= ~(lanes & self._relaxed).any(axis=(1, 2))
         whole &= (self._clocks.touched < self._when).all(axis=1)
         if whole.any():

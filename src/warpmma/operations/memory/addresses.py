@@ -54,13 +54,14 @@ def _isspacep(words: Words) -> Callable[[Array], Array]:
 
 
 def _getctarank(words: Words) -> Callable[[Array], Array]:
-    return lambda a: (a >> a.dtype.type(RANK_BIT) & a.dtype.type(RANKS)).astype(np.uint32)
+    return lambda a: np.asarray(a >> a.dtype.type(RANK_BIT) & a.dtype.type(RANKS)).astype(np.uint32)
 
 
 def _mapa(words: Words) -> Callable[[Array, Array], Array]:
     def mapped(a: Array, rank: Array) -> Array:
         number = a.dtype.type
-        return a & ~number(RANKS << RANK_BIT) | (rank.astype(a.dtype) & number(RANKS)) << number(RANK_BIT)
+        new = (rank.astype(a.dtype) & number(RANKS)) << number(RANK_BIT)
+        return np.asarray(a & ~number(RANKS << RANK_BIT) | new)
 
     return mapped
 
