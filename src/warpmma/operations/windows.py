@@ -36,9 +36,10 @@ def space_of(words: Iterable[str]) -> Space:
     ('shared', 'shared::cluster', 'generic')
     """
     for word in words:
-        name = word if word in SPACES else word.partition("::")[0]
-        if name in SPACES:
-            return name  # type: ignore[return-value]
+        name = word if word == "shared::cluster" else word.partition("::")[0]
+        for space in SPACES:
+            if name == space:
+                return space
     return "generic"
 
 

@@ -80,10 +80,10 @@ class Grid(Shown):
             says = f"{prod(sizes)} blocks; on {target} expected {most} at most"
             raise OperandError(f"cluster is {plain_sizes(sizes)}: {says}")
         if any(n % by for n, by in zip(self.blocks, sizes, strict=True)):
-            near = tuple(-(-n // by) * by for n, by in zip(self.blocks, sizes, strict=True))
+            x, y, z = (-(-n // by) * by for n, by in zip(self.blocks, sizes, strict=True))
             raise OperandError(
                 f"grid is {plain_sizes(self.blocks)} and cluster {plain_sizes(sizes)}; expected a grid of whole "
-                f"clusters: the nearest larger one is {plain_sizes(near)}"
+                f"clusters: the nearest larger one is {plain_sizes((x, y, z))}"
             )
         return replace(self, cluster=sizes)
 
