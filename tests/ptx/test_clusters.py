@@ -149,6 +149,10 @@ FAULTS: dict[str, tuple[str, str]] = {
     "beyond the memory of another block": (
         f"add.u32 %r7, %r7, 4096; {PUT} {MEET}", "bounds: .*bytes that are not all in",
     ),
+    "an address of 64 bits": (
+        f"mov.u64 %d4, 0xffffffff00000000; st.shared::cluster.u32 [%d4], %r13; {MEET}",
+        "bounds: .*no block of the cluster",
+    ),
     "an mbarrier of another block is waited for": (
         f"{INIT} cvta.shared.u64 %d4, full; mapa.u64 %d4, %d4, %r4; mbarrier.test_wait.parity.b64 %q, [%d4], 0; {MEET}",
         "bounds: .*an mbarrier of another block",

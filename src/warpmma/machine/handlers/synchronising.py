@@ -98,7 +98,8 @@ def trap(batch: Batch, site: Site, row: Trap, operands: Sequence[Any], lanes: Ar
     block, warp, lane = np.argwhere(lanes)[0].tolist()
     more = int(np.count_nonzero(lanes)) - 1
     others = f" (and {more} more thread{'s' * (more > 1)})" if more else ""
-    raise KernelError(f"{site}: block {batch.blocks.start + block}, warp {warp}, lane {lane}{others} ended the kernel")
+    block = batch.reporter.running(block)
+    raise KernelError(f"{site}: block {block}, warp {warp}, lane {lane}{others} ended the kernel")
 
 
 def stack(batch: Batch, site: Site, row: Stack, operands: Sequence[Any], lanes: Array) -> Results:

@@ -177,7 +177,7 @@ class SharedMemory(Space):
 
     def reached(self, site: Site, address: Array, lanes: Array, *, own: bool) -> Array:
         """Return which lanes reach the memory of a block by an address; report the others."""
-        rank = address.astype(np.int64) >> RANK_BIT
+        rank = _rank(address)
         if own:
             far = lanes & (rank != self._ranks)
             self._reporter.report("bounds", site, far, address, _foreign)
@@ -199,7 +199,7 @@ class SharedMemory(Space):
     def _in_cluster(self, site: Site, address: Array, size: int, lanes: Array, alignment: int) -> Touch:
         """Return the access of the lanes whose addresses are valid in a block of their cluster."""
         lanes = self.reached(site, address, lanes, own=False)
-        rank, inside = address.astype(np.int64) >> RANK_BIT, address.astype(np.int64) & (1 << RANK_BIT) - 1
+        rank, inside = _rank(address), (address & address.dtype.type((1 << RANK_BIT) - 1)).astype(np.int64)
         lanes = self._valid(site, address, inside, size, lanes, alignment)
         return self._at(site, address, size, lanes, place=inside + self._blocks_at(rank) * self._stride)
 
@@ -267,6 +267,11 @@ class SharedMemory(Space):
         return Touch(
             site=site, time=time, clocks=self._clocks, address=address, lanes=lanes, offset=offset, size=size, who=who
         )
+
+
+def _rank(address: Array) -> Array:
+    """Return the ranks in addresses, unsigned integers, as signed ones."""
+    return np.asarray((address >> address.dtype.type(RANK_BIT)).astype(np.int64))
 
 
 def _foreign(address: int) -> str:
