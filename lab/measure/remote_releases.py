@@ -3,7 +3,7 @@
 Rank 0 of each cluster of two multicasts a buffer again and again. All threads of both blocks read a word of it, and
 arrive at the mbarrier of rank 0, which waits there before it overwrites the buffer. A word that is not the one of its
 turn was overwritten before it was read. The arrival has the scope .cta or .cluster, is .relaxed or not, or is left
-out; the value is used before the arrival or after it. Needs the driver, and a GPU of sm_90 or later.
+out; the value is used before the arrival or after it. Readers come late, and their loads have bank conflicts. Needs the driver, and a GPU of sm_90 or later.
 """
 
 from __future__ import annotations
@@ -27,12 +27,13 @@ _KERNEL = """.version 8.6
 .target sm_90
 .address_size 64
 .visible .entry k(.param .u64 x, .param .u64 y) {{
-.reg .b16 %h; .reg .b32 %t, %n, %v, %w, %bad, %far, %turn, %a; .reg .b64 %x, %y, %g; .reg .pred %p, %q, %z, %lead;
+.reg .b16 %h; .reg .b32 %t, %n, %v, %w, %bad, %far, %turn, %a, %i; .reg .b64 %x, %y, %g; .reg .pred %p, %q, %z, %lead;
 .shared .align 128 .b8 buffer[{bytes}]; .shared .align 8 .b64 full; .shared .align 8 .b64 empty;
 ld.param.u64 %x, [x]; ld.param.u64 %y, [y]; mov.u32 %t, %tid.x; mov.u32 %a, %cluster_ctarank;
 setp.eq.u32 %lead, %t, 0; setp.eq.and.u32 %z, %a, 0, %lead; mov.b16 %h, 3; mov.u32 %bad, 0; mov.u32 %n, 0;
 @%lead mbarrier.init.shared.b64 [full], 1; @%lead mbarrier.init.shared.b64 [empty], {all};
 @%lead fence.mbarrier_init.release.cluster; barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
+and.b32 %i, %t, 31; shr.u32 %a, %t, 5; mad.lo.u32 %i, %i, 8, %a;  // 8 lanes of a bank
 mov.u32 %far, empty; mapa.shared::cluster.u32 %far, %far, 0;
 TURN: and.b32 %turn, %n, 1;
 @%lead mbarrier.arrive.expect_tx.shared::cta.b64 _, [full], {bytes};
@@ -43,7 +44,8 @@ COPY: and.b32 %w, %n, 15; mul.lo.u32 %w, %w, {bytes}; cvt.u64.u32 %g, %w; add.u6
 mov.u32 %a, buffer; mov.u32 %w, full;
 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%a], [%g], {bytes}, [%w], %h;
 READ: mbarrier.try_wait.parity.shared::cta.b64 %q, [full], %turn; @!%q bra READ;
-mov.u32 %a, buffer; mad.lo.u32 %a, %t, 4, %a; and.b32 %w, %n, 15; mad.lo.u32 %w, %w, 1000, %t;
+and.b32 %w, %n, 3; mul.lo.u32 %w, %w, 200; @!%z nanosleep.u32 %w;
+mov.u32 %a, buffer; mad.lo.u32 %a, %i, 4, %a; and.b32 %w, %n, 15; mad.lo.u32 %w, %w, 1000, %i;
 ld.shared.u32 %v, [%a];
 {first}
 {second}
