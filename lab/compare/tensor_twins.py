@@ -11,7 +11,8 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from importlib import import_module
+from functools import cache
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,16 @@ Array = npt.NDArray[Any]
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
+@cache
+def example(name: str) -> Any:
+    """Return the module of an example."""
+    spec = spec_from_file_location(name, EXAMPLES / f"{name}.py")
+    assert spec is not None and spec.loader is not None
+    made = module_from_spec(spec)
+    spec.loader.exec_module(made)
+    return made
+
+
 @dataclass(frozen=True)
 class Twin:
     """An example: its module, and whether the launch has weights for each of several blocks."""
@@ -38,13 +49,13 @@ class Twin:
 
     def inputs(self, seed: int) -> list[Array]:
         """Return the tensor, and weights if there are some."""
-        random, module = np.random.default_rng(seed), import_module(self.name)
+        random, module = np.random.default_rng(seed), example(self.name)
         x = random.standard_normal((module.TILES * module.ROWS - 5, 64), np.float32)
         return [x, random.integers(-8, 9, (self.blocks, module.TILES)).astype(np.float32)][: 1 + self.weighted]
 
     def box(self, tensor: Any) -> wm.TensorMap:
         """Return the map of the tensor."""
-        module = import_module(self.name)
+        module = example(self.name)
         return wm.TensorMap(tensor, (module.ROWS // getattr(module, "CLUSTER", 1), module.COLUMNS))
 
 
@@ -53,7 +64,7 @@ TWINS = (Twin("copy_pipeline", 1, weighted=False), Twin("cluster_pipeline", 8, w
 
 def on_gpu(driver: Driver, twin: Twin, given: Sequence[Array]) -> Array:
     """Return what the twin sums on the GPU."""
-    module = import_module(twin.name)
+    module = example(twin.name)
     with tempfile.TemporaryDirectory() as folder:
         made = Path(folder) / "twin.cubin"
         source = EXAMPLES / "cuda" / f"{twin.name}.cu"
@@ -73,13 +84,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=20, help="inputs of each (default: %(default)s)")
     options = parser.parse_args(arguments)
-    sys.path.append(str(EXAMPLES))
     driver, failed = Driver(), 0
     print(*Driver.about().items())
     for twin in TWINS:
         for seed in range(options.seeds):
             given = twin.inputs(seed)
-            failed += on_gpu(driver, twin, given).tobytes() != import_module(twin.name).expected(*given).tobytes()
+            failed += on_gpu(driver, twin, given).tobytes() != example(twin.name).expected(*given).tobytes()
         print(f"{twin.name}: {options.seeds} inputs; {failed} with other bits so far")
     return int(failed > 0)
 

@@ -3,7 +3,10 @@
 Rank 0 of each cluster of two multicasts a buffer again and again. All threads of both blocks read a word of it, and
 arrive at the mbarrier of rank 0, which waits there before it overwrites the buffer. A word that is not the one of its
 turn was overwritten before it was read. The arrival has the scope .cta or .cluster, is .relaxed or not, or is left
-out; the value is used before the arrival or after it. Readers come late, and their loads have bank conflicts. Needs the driver, and a GPU of sm_90 or later.
+out; the value is used before the arrival or after it. Readers come late, and their loads have bank conflicts. Without
+arrivals rank 0 runs ahead until the bytes of an mbarrier overflow, and the GPU traps.
+
+Needs the driver, and a GPU of sm_90 or later.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ The rules:
 3. Poison is combined like values: an element that is changed by poison, or that holds it, is poison after that, and in
    every lane that changes it at once. What `cas` compares and writes, and finds, decides something.
 4. Atomics do not race with each other if the scope of each holds both threads (`happens_before`); they race with
-   everything else. What is a load and a store on the memory of another block is no atomic there, and races with all.
+   everything else. What is a load and a store on the memory of another block races with all.
 """
 
 from __future__ import annotations

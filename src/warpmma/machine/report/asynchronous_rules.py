@@ -64,7 +64,8 @@ RULES: Mapping[str, Rule] = MappingProxyType({
         "An arrival at an mbarrier releases, a wait that finds the phase complete acquires, unless they are .relaxed. "
         "Both scopes have to include both threads. An arrival in another block says, whatever the scopes, that what "
         "its thread has read and the operations that it has seen complete are over.", "default", "measured: a .cta "
-        "arrival carries no remote stores, 99.99 % of 50.7M old",
+        "arrival carries no remote stores, 99.99 % of 50.7M old; as the signal that a buffer is free, 0 of 1.35G reads "
+        "wrong",
     ),
     "A10": Rule("expect_tx and complete_tx order nothing.", "default", f"{_PTX}, 9.7.13.15"),
     "A11": Rule(
