@@ -131,7 +131,7 @@ class Driver:
 
     def launch(
         self, function: Function, grid: Sequence[int], block: Sequence[int], arguments: Sequence[bytes],
-        shared: int = 0, cluster: int | None = None,
+        shared: int = 0, cluster: int | Sequence[int] | None = None,
     ) -> None:  # fmt: skip
         """Begin a launch, in clusters of this many blocks; each argument is its bytes."""
         kept = [ctypes.create_string_buffer(x, len(x)) for x in arguments]
@@ -140,7 +140,8 @@ class Driver:
             self._call("cuFuncSetAttribute", function.handle, _DYNAMIC_SHARED, shared)
         sizes = [*grid, *[1] * (3 - len(grid)), *block, *[1] * (3 - len(block))]
         attribute = _Attribute(_CLUSTER_DIMENSION)
-        attribute.value[:3] = cluster or 1, 1, 1
+        wide = [cluster] if isinstance(cluster, int) else [*(cluster or [])]
+        attribute.value[:3] = [*wide, 1, 1, 1][:3]
         attributes = ctypes.pointer(attribute)
         config = _Config((ctypes.c_uint * 6)(*sizes), shared, None, attributes, cluster is not None)
         self._call("cuLaunchKernelEx", ctypes.byref(config), function.handle, pointers, None)

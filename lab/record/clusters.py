@@ -100,22 +100,20 @@ mapa.u64 %c, %b, 0;
 sub.u64 %c, %c, %b;
 cvt.u32.u64 %r3, %c;             st.global.u32 [%y+44], %r3;
 ld.shared::cluster.u32 %r3, [%r5]; st.global.u32 [%y+48], %r3;
-{other}barrier.cluster.arrive.aligned;
+mapa.shared::cluster.u32 %r6, %r4, 1;
+setp.ne.u32 %q, %r5, %r6;
+selp.u32 %r3, 1, 0, %q;          st.global.u32 [%y+52], %r3;
+barrier.cluster.arrive.aligned;
 barrier.cluster.wait.aligned;
 ret;
 }}
 """
-_OTHER = """mapa.shared::cluster.u32 %r6, %r4, 1;
-setp.ne.u32 %q, %r5, %r6;
-selp.u32 %r3, 1, 0, %q;          st.global.u32 [%y+52], %r3;
-"""
 
 
-def text(*, other_ranks: bool = True) -> str:
-    """Return the module of PTX: one kernel for each of `DECLARED`, whose blocks write `WORDS`, or all but the last."""
+def text() -> str:
+    """Return the module of PTX: one kernel for each of `DECLARED`, whose blocks write `WORDS`."""
     return _HEAD + "\n".join(
-        _KERNEL.format(name=name, directives=directives, row=4 * len(WORDS), other=_OTHER * other_ranks)
-        for name, directives in DECLARED.items()
+        _KERNEL.format(name=name, directives=directives, row=4 * len(WORDS)) for name, directives in DECLARED.items()
     )
 
 

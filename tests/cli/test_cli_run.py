@@ -66,6 +66,23 @@ def test_a_kernel_runs_and_its_arrays_are_saved(file: str, tmp_path: Path, capsy
     ]  # fmt: skip
 
 
+def test_clusters(tmp_path: Path, capsys: Capture) -> None:
+    file = tmp_path / "ranks.ptx"
+    file.write_text(""".version 8.0
+.target sm_90
+.address_size 64
+.visible .entry ranks(.param .u64 y) { .reg .b32 %r<3>; .reg .b64 %y;
+ld.param.u64 %y, [y]; mov.u32 %r1, %ctaid.x; mov.u32 %r2, %cluster_ctarank;
+mad.wide.u32 %y, %r1, 4, %y; st.global.u32 [%y], %r2; ret; }
+""")
+    run = ["run", str(file), "--grid", "4", "--block", "1", "--arg", "y=out:i32[4]"]
+    assert main([*run, "--cluster", "2"]) == 0
+    said = capsys.readouterr().out
+    assert "grid 4, block 1, cluster 2" in said and "0 1 0 1" in said
+    assert main([*run, "--cluster", "3"]) == 2
+    assert "the nearest larger one is 6" in capsys.readouterr().err
+
+
 def test_json(file: str, capsys: Capture) -> None:
     assert main(["run", file, "--kernel", "scale", *LAUNCH, *ARGS, "--json", "--target", "sm_90"]) == 0
     found = json.loads(capsys.readouterr().out)

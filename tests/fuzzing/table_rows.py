@@ -21,7 +21,6 @@ from warpmma.operations import (
     BulkCopy,
     CacheControl,
     CachePolicy,
-    ClusterAddress,
     Copy,
     CopyGroup,
     Exit,
@@ -45,7 +44,7 @@ from .hostile import Rng, chance, pick
 __all__ = ["ENTRIES", "KINDS", "a_row"]
 
 KINDS: tuple[type[InstructionRow], ...] = (
-    Access, AsyncStore, Atomic, Barrier, BulkCopy, CacheControl, CachePolicy, ClusterAddress, Copy, CopyGroup, Exit,
+    Access, AsyncStore, Atomic, Barrier, BulkCopy, CacheControl, CachePolicy, Copy, CopyGroup, Exit,
     Fence, Hint, MapPublication, MapReplacement, Mbarrier, Stack, TensorCopy, Trap, WmmaMove, WmmaMultiply,
 )  # fmt: skip
 _K, _A = "warpmma.operations", "warpmma.arithmetic"

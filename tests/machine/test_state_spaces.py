@@ -9,7 +9,7 @@ import pytest
 from kernels import outcome
 
 import warpmma as wm
-from warpmma.errors import OperandError, TargetError, UnsupportedError
+from warpmma.errors import OperandError, TargetError
 from warpmma.kernel import HazardError, launch
 from warpmma.machine import Batch, Costs, GlobalMemory, History, Reporter, Site, WarpRegister, execute
 from warpmma.operations import WINDOWS, row, window_of
@@ -104,14 +104,15 @@ def test_a_block_is_a_cluster_of_its_own() -> None:
         outcome(mapped, target="sm_80")
 
 
-def test_another_rank_of_a_cluster_is_refused_in_lanes_that_ask_for_it() -> None:
-    def guarded(t: Any) -> Any:
-        with t.where(t("setp.lt.u32", t.laneid, 16)):
-            return t("mapa.u64", t.constant(1 << 40, "b64"), t.laneid // 16)
+def test_another_rank_of_a_cluster_has_an_address_and_no_memory() -> None:
+    def kernel(t: Any, mnemonic: str) -> Any:
+        at = t("mapa.shared::cluster.u32", t.laneid * 4, t.laneid // 16)
+        t("st.shared.b32", t.laneid * 4, t.laneid)
+        return t(mnemonic, at)
 
-    assert (outcome(guarded)[:16] == 1 << 40).all()
-    with pytest.raises(UnsupportedError, match="block 0, warp 0, lane 16 maps an address to rank 1; expected 0"):
-        outcome(lambda t: t("mapa.shared::cluster.u32", t.laneid * 4, t.laneid // 16))
+    assert outcome(lambda t: kernel(t, "getctarank.shared::cluster.u32")).tolist() == [0] * 16 + [1] * 16
+    with pytest.raises(HazardError, match=r"lane 16 .*of a block of rank 1, and each block is a cluster"):
+        outcome(lambda t: kernel(t, "ld.shared::cluster.b32"))
 
 
 @pytest.mark.parametrize("mnemonic", ["ld.shared::cluster.b32", "ld.volatile.shared.b32", "ld.acquire.cta.b32"])

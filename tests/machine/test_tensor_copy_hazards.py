@@ -111,7 +111,7 @@ FAULTS = [
      "[%d5], [n], 128;", load(), {}, {}, "divergent", "all 32 lanes"),
     ("another block", load().replace("[m]; W", "[m], 2; W").replace("::bytes ", "::bytes.multicast::cluster "),
      load().replace("[m]; W", "[m], 1; W").replace("::bytes ", "::bytes.multicast::cluster "), {}, {}, "bounds",
-     "a mask of blocks, not 1"),
+     "a mask with ranks beyond the cluster, which has 1"),
 ]  # fmt: skip
 
 

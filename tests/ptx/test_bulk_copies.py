@@ -154,7 +154,10 @@ def test_stores_that_a_barrier_counts() -> None:
         (f"{ARRIVE} @%p1 {CTA} [%r3], [%d1], %r1, [%r5]; bar.sync 0; {OUT}", "pending"),
         (f"{ARRIVE} add.u32 %r10, %r1, 4; @%p1 {CTA} [%r3], [%d1], %r10, [%r5];", "multiple of 16"),
         (f"{ARRIVE} @%p1 {CTA} [%r3+4], [%d1], %r1, [%r5];", "multiple of 16"),
-        (f"mov.b16 %h1, 2; {ARRIVE} @%p1 {CTA}.multicast::cluster [%r3], [%d1], %r1, [%r5], %h1;", "of rank 0 alone"),
+        (
+            f"mov.b16 %h1, 2; {ARRIVE} @%p1 {CTA}.multicast::cluster [%r3], [%d1], %r1, [%r5], %h1;",
+            "ranks beyond the cluster, which has 1",
+        ),
         (f"{ARRIVE} @%p1 {CTA} [%r3], [%d1+1024], %r1, [%r5];", "bounds"),
         (f"{ARRIVE} @%p1 {CTA} [%r3], [%d1], %r1, [%r4]; {WAIT.replace('r5', 'r4')}", "unwritten"),
     ],

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from oracles import needs
 from ptxas_cases import verdict
 
 import warpmma as wm
 from warpmma import ptx
-from warpmma.errors import PtxError, UnsupportedError
+from warpmma.errors import OperandError, PtxError
 
 HEAD = ".version 9.0\n.target sm_90\n.address_size 64\n"
 OTHER = "\n.visible .entry other() { ret; }"
@@ -29,12 +31,16 @@ ONE_BLOCK = [
     ".reqntid 32 .reqnctapercluster 1 .blocksareclusters",
 ]  # fmt: skip
 MORE_BLOCKS = [
-    (".reqnctapercluster 2", "reqnctapercluster 2: clusters of more than one block"),
-    (".reqnctapercluster 1, 2, 1", "reqnctapercluster 1, 2, 1: clusters of more than one block"),
-    (".explicitcluster .reqnctapercluster 2", "reqnctapercluster 2: clusters of more than one block"),
-    (".explicitcluster", "explicitcluster without .reqnctapercluster: clusters whose size the launch gives"),
-    (".maxclusterrank 8", "maxclusterrank 8: clusters of more than one block"),
-    (".reqntid 32 .reqnctapercluster 2 .blocksareclusters", "reqnctapercluster 2: clusters of more"),
+    ".reqnctapercluster 2", ".explicitcluster .reqnctapercluster 2", ".maxclusterrank 8",
+    ".reqntid 32 .reqnctapercluster 1, 2, 1 .blocksareclusters",
+]  # fmt: skip
+OTHERS = [
+    (".reqnctapercluster 2", {"cluster": 4}, r"cluster is 4; k declares .reqnctapercluster 2: no other size"),
+    (".reqnctapercluster 2", {"cluster": (1, 2)}, r"cluster is \(1, 2\); k declares .reqnctapercluster 2"),
+    (".reqnctapercluster 3", {}, r"grid is 2 and cluster 3; expected .* the nearest larger one is 3"),
+    (".explicitcluster", {}, r"no cluster is given; k declares .explicitcluster: a launch has to give a size"),
+    (".maxclusterrank 2", {"cluster": 4}, r"cluster is 4; k declares .maxclusterrank 2: that many blocks at most"),
+    ("", {"cluster": 17}, r"cluster is 17: 17 blocks; on sm_90 expected 16 at most"),
 ]
 
 
@@ -44,37 +50,20 @@ def test_clusters_of_one_block_are_launched(directives: str) -> None:
     launched(entry(directives))
 
 
-@pytest.mark.parametrize(("directives", "message"), MORE_BLOCKS)
-def test_clusters_of_more_blocks_are_refused(directives: str, message: str) -> None:
-    module = ptx.load(entry(directives), "k.ptx")
-    (problem,) = (x for needs in module.check().entries for x in needs.problems)
-    assert message in str(problem) and str(problem).startswith("k.ptx:4:17: k: .")
-    with pytest.raises(PtxError, match=message):
-        launched(entry(directives))
-    module["other"].launch(wm.Device("sm_90"), 1, 1, [])
-
-
 @pytest.mark.parametrize(
-    ("body", "runs"),
-    [
-        ("mapa.shared::cluster.u32 %r2, word, 0;", True),
-        ("mov.u32 %r3, 0; mapa.shared::cluster.u32 %r2, word, %r3;", True),
-        ("mapa.shared::cluster.u32 %r2, word, 1;", False),
-        ("mapa.shared::cluster.u32 %r2, word, %r1;", False),
-        ("setp.eq.u32 %p1, %r1, 0; @%p1 mapa.u64 %rd2, 4096, %r1;", True),
-        ("mov.u32 %r3, %cluster_ctarank; mapa.u64 %rd2, 4096, %r3;", True),
-    ],
+    "directives", [".reqnctapercluster 2", ".reqntid 32 .reqnctapercluster 1, 2 .blocksareclusters"]
 )
-def test_addresses_of_other_ranks_are_refused_when_they_are_made(body: str, runs: bool) -> None:
-    problems = ptx.load(entry("", body)).check().entries[0].problems
-    assert len(problems) == (", 0;" not in body.split("mapa")[1])
-    says = "ranks other than 0 are refused when they are executed: a cluster has one block here"
-    assert all(says in str(x) for x in problems)
-    if runs:
-        launched(entry("", body))
-        return
-    with pytest.raises(UnsupportedError, match=r"lane \d maps an address to rank 1; expected 0"):
-        launched(entry("", body))
+def test_clusters_of_more_blocks_are_launched(directives: str) -> None:
+    assert ptx.load(entry(directives)).check().problems == 0
+    launched(entry(directives))
+
+
+@pytest.mark.parametrize(("directives", "options", "message"), OTHERS)
+def test_other_clusters_are_refused(directives: str, options: dict[str, Any], message: str) -> None:
+    module = ptx.load(entry(directives), "k.ptx")
+    assert module.check().problems == 0
+    with pytest.raises(OperandError, match=rf"k\.ptx:4:17: {message}"):
+        module["k"].launch(wm.Device("sm_90"), 2, 32, [], **options)
 
 
 IGNORED = [
@@ -136,7 +125,7 @@ def test_directives_of_later_versions_and_targets() -> None:
 
 @needs("ptxas")
 def test_ptxas_takes_and_refuses_the_same() -> None:
-    taken = [entry(x) for x in (*ONE_BLOCK, *IGNORED, *(x for x, _ in MORE_BLOCKS))]
+    taken = [entry(x) for x in (*ONE_BLOCK, *IGNORED, *MORE_BLOCKS)]
     taken += [HEAD + x + OTHER for x, message in FUNCTIONS if not message]
     refused = [entry(x) for x, _ in REFUSED] + [HEAD + x + OTHER for x, message in FUNCTIONS if message]
     assert not [(x, said) for x in taken if (said := verdict(x))]

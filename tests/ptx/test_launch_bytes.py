@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import warpmma as wm
-from warpmma.errors import OperandError, UnsupportedError
+from warpmma.errors import OperandError
 from warpmma.machine import Grid, LaunchOptions
 from warpmma.machine.memory import retyping
 from warpmma.ptx import load
@@ -115,8 +115,8 @@ def test_attributes_of_a_launch_are_those_of_its_grid() -> None:
     params = struct.pack("<B7xQII", 0, to, 1, 0)
     entry.launch(device, 1, 4, params=params, cluster=(1, 1, 1), cooperative=True)
     for cluster in (2, (1, 2)):
-        with pytest.raises(UnsupportedError, match=r"cluster is .*clusters of more than one block are not simulated"):
-            entry.launch(device, 1, 4, params=params, cluster=cluster)
+        with pytest.raises(OperandError, match=r"cluster is .*: 2 blocks; on sm_\d+ expected 1 at most"):
+            entry.launch(device, 2, 4, params=params, cluster=cluster)
     with pytest.raises(OperandError, match="cluster is 0; expected one to three positive integers"):
         entry.launch(device, 1, 4, params=params, cluster=0)
     for given in (1, None, "yes", np.zeros(2)):

@@ -20,10 +20,11 @@ from warpmma.machine import (
     Program,
     ReadOnly,
     Return,
+    SharedAddress,
     Slot,
     Sum,
 )
-from warpmma.operations import WINDOWS, Operation, window_of
+from warpmma.operations import WINDOWS, Operation
 from warpmma.ptx import read
 from warpmma.ptx.lower.linking import Linked, link
 from warpmma.ptx.storage.symbols import ModuleMemory
@@ -136,8 +137,9 @@ def test_predicates_are_guards_and_operands() -> None:
 def test_variables_have_generic_addresses_where_no_space_is_named() -> None:
     shared = ".shared .align 4 .b32 x; ld{}.u32 %r1, [x];"
     (address,) = step(shared.format("")).operands
-    assert isinstance(address, Constant) and window_of(address.bits) == "shared"
-    assert step(shared.format(".shared")).operands == (Constant(address.bits - WINDOWS["shared"].base, "b64"),)
+    assert address == SharedAddress(0, "b64", WINDOWS["shared"].base)
+    for space in (".shared", ".shared::cta"):
+        assert step(shared.format(space)).operands == (SharedAddress(0, "b64"),)
     (inner,) = step(".local .align 4 .b32 x[2]; ld.u32 %r1, [x+4];").operands
     assert inner == Sum(Frame(4), WINDOWS["local"].base)
 
@@ -163,7 +165,7 @@ def test_shared_variables_lie_apart_and_keep_their_banks() -> None:
     assert found.shared.variables == (("one", range(6)), ("two", range(136, 144)))
     assert (found.shared.static, found.shared.dynamic) == (16, 16 + 2 * 128)
     moved = [x.operands[0] for x in found.program.steps if isinstance(x, InstructionStep)]
-    assert moved == [Constant(0, "b32"), Constant(136, "b32"), Constant(272, "b32")]
+    assert moved == [SharedAddress(at, "b32") for at in (0, 136, 272)]
 
 
 def test_shared_variables_that_nothing_reaches_have_no_place() -> None:

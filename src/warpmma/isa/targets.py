@@ -41,6 +41,9 @@ class Target(Shown):
         Maximum number of threads of a block, and of blocks of a grid, along x, y and z.
     registers_per_thread, registers_per_block : int
         Of 32 bits.
+    cluster : int
+        Maximum number of blocks of a cluster, if more than the portable 8 are requested with cudaFuncSetAttribute; 1
+        where there are no clusters.
 
     Examples
     --------
@@ -60,6 +63,7 @@ class Target(Shown):
     grid: tuple[int, int, int] = ((1 << 31) - 1, 65535, 65535)
     registers_per_thread: int = 255
     registers_per_block: int = 65536
+    cluster: int = 1
 
     def __str__(self) -> str:
         return self.name
@@ -84,6 +88,7 @@ class Target(Shown):
 _GUIDE = "CUDA Programming Guide 13, 5.1, tables 30 and 31"
 _OLDER = "CUDA C++ Programming Guide 11, Technical Specifications per Compute Capability"
 _TRAITS = "CCCL 3, cuda/__device/arch_traits.h: the limits of 8.6"
+_WIDE_CLUSTERS = (90, 100, 103)  # the portable 8 elsewhere
 _PLAIN, _OWN, _FAMILY = ("",), ("", "a"), ("", "f", "a")
 
 # Number and suffixes; generation; KiB of shared memory per block and per multiprocessor; threads per SM; source.
@@ -107,7 +112,7 @@ _ROWS: tuple[tuple[int, tuple[str, ...], str, int, int, int, str], ...] = (
 TARGETS: Mapping[str, Target] = MappingProxyType({
     f"sm_{number}{suffix}": Target(
         name=f"sm_{number}{suffix}", generation=generation, shared_per_block=block * _KIB, shared_per_sm=sm * _KIB,
-        threads_per_sm=threads, source=source,
+        threads_per_sm=threads, source=source, cluster=1 if number < 90 else 16 if number in _WIDE_CLUSTERS else 8,
     )
     for number, suffixes, generation, block, sm, threads, source in _ROWS for suffix in suffixes
 })  # fmt: skip

@@ -48,7 +48,8 @@ class Output(Shown):
 
 def launch(
     kernel: Callable[..., object], grid: int | Sequence[int], block: int | Sequence[int], args: Sequence[Any], *,
-    target: str | Device | None = None, shared: int = 0, hazards: Policy | Mapping[str, Policy] = "error",
+    target: str | Device | None = None, shared: int = 0, cluster: int | Sequence[int] | None = None,
+    hazards: Policy | Mapping[str, Policy] = "error",
     engine: Engine = "auto", threads: int | None = None, progress: Watched = None, watch: Watch | None = None,
 ) -> Launch:  # fmt: skip
     """Run a kernel written in Python on simulated blocks.
@@ -71,6 +72,8 @@ def launch(
         and its writes persist.
     shared : int
         Bytes of shared memory of a block, at most as many as the target has for one.
+    cluster : int or sequence of up to 3 int, optional
+        Blocks of a cluster along x, y and z. Then shared memory begins at `Threads.shared`, not at 0.
     hazards : "error", "strict", "warn", "count", "off" or dict
         What to do about hazards, or about kinds of them (`hazards.KINDS`): raise `HazardError`, or a `HazardWarning`
         at the kernel's line, once for each kind and line; or only count them, in `Launch.counts`. "off" is faster:
@@ -116,7 +119,7 @@ def launch(
         _check_calls(kernel, args)
         device = _device(target, args)
         check_kernel(kernel)
-        extent = Grid.checked(grid, block, shared, device.target)
+        extent = Grid.checked(grid, block, shared, device.target, cluster=cluster)
         return run_launch(_PythonKernel(kernel, args, extent), device, extent, options)
     except (WarpmmaError, HazardWarning) as error:
         end_outside(error)  # at the kernel's line

@@ -29,7 +29,7 @@ from .call_sites import caller
 from .values import Register
 
 _NAMES = ("tid", "ntid", "ctaid", "nctaid", "laneid", "warpid", "target", "where", "any", "update", "constant",
-          "register", "shape", "exists", "active")  # fmt: skip
+          "register", "shape", "exists", "active", "cluster_ctarank", "cluster_nctarank", "shared")  # fmt: skip
 _CUDA = {
     "threadIdx": "t.tid", "blockIdx": "t.ctaid", "blockDim": "t.ntid", "gridDim": "t.nctaid",
     "syncthreads": 't("bar.sync")', "syncwarp": 't("bar.warp.sync", membermask)',
@@ -37,7 +37,7 @@ _CUDA = {
 _SPECIAL = (
     "clock", "clock_hi", "clock64", "globaltimer", "globaltimer_lo", "globaltimer_hi", "smid", "nsmid", "gridid",
     "nwarpid", "lanemask_eq", "lanemask_le", "lanemask_lt", "lanemask_ge", "lanemask_gt", "clusterid", "nclusterid",
-    "cluster_ctaid", "cluster_nctaid", "cluster_ctarank", "cluster_nctarank", "is_explicit_cluster",
+    "cluster_ctaid", "cluster_nctaid", "is_explicit_cluster",
     "dynamic_smem_size", "total_smem_size", "aggr_smem_size",
 )  # fmt: skip
 
@@ -77,6 +77,9 @@ class Threads:
     ----------
     tid, ntid, ctaid, nctaid : tuple of Register
         PTX's special registers, x, y and z.
+    laneid, warpid, cluster_ctarank, cluster_nctarank : Register
+        PTX's special registers.
+    shared : Register
     """
 
     def __init__(self, batch: Batch, grid: Grid, blocks: range) -> None:
@@ -106,6 +109,21 @@ class Threads:
     def nctaid(self) -> tuple[Register, ...]:
         """Blocks of the grid along x, y and z."""
         return tuple(self._filled(n, "b32") for n in self._grid.blocks)
+
+    @cached_property
+    def cluster_ctarank(self) -> Register:
+        """The block's rank in its cluster."""
+        return self._filled(self._grid.rank(self._blocks), "b32")
+
+    @cached_property
+    def cluster_nctarank(self) -> Register:
+        """Blocks of a cluster."""
+        return self._filled(self._grid.ranks, "b32")
+
+    @cached_property
+    def shared(self) -> Register:
+        """Where the block's shared memory begins: its rank in the cluster times 2**24, so 0 without clusters."""
+        return self._filled(self._batch.shared.starts, "b32")
 
     @cached_property
     def laneid(self) -> Register:

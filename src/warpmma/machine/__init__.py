@@ -1,7 +1,7 @@
 """The simulated device: memory, warps, barriers, asynchronous copies, hazards and costs."""
 
 from .base import Site, WarpRegister, fits, literal, merged
-from .block import Batch, Grid, RegisterFile, special_kind
+from .block import Batch, Grid, RegisterFile, plain_sizes, sizes_of, special_kind
 from .handlers import execute
 from .memory import Device, DeviceArray, GlobalMemory, Retyped, contradicts, expected, float_sites
 from .order import History
@@ -20,6 +20,7 @@ from .program import (
     Program,
     ReadOnly,
     Return,
+    SharedAddress,
     Slot,
     StepOperand,
     Sum,
@@ -85,6 +86,7 @@ __all__ = [
     "Return",
     "Retyped",
     "RuntimeCall",
+    "SharedAddress",
     "SharedSite",
     "Site",
     "Slot",
@@ -107,8 +109,10 @@ __all__ = [
     "literal",
     "merged",
     "no_site",
+    "plain_sizes",
     "run_launch",
     "run_program",
+    "sizes_of",
     "special_kind",
     "wavefronts",
 ]

@@ -12,7 +12,6 @@ from .memory import (
     BulkCopy,
     CacheControl,
     CachePolicy,
-    ClusterAddress,
     MapPublication,
     MapReplacement,
     TensorCopy,
@@ -22,12 +21,13 @@ from .records import DTYPES, UNDEFINED, InstructionRow, MemoryOrder, MemoryScope
 from .table import evidence, matrix_move, matrix_moves, operation, operations, row, rows
 from .variants import with_complement, with_selectors
 from .warp import MatrixMove, WmmaMove, WmmaMultiply
-from .windows import SPACES, WINDOWS, Space, Window, window_of
+from .windows import RANK_BIT, SPACES, WINDOWS, Space, Window, space_of, window_of
 
 __getattr__ = renamed(__name__, {"Row": "InstructionRow"})
 
 __all__ = [
     "DTYPES",
+    "RANK_BIT",
     "REDUCED",
     "SPACES",
     "UNDEFINED",
@@ -39,7 +39,6 @@ __all__ = [
     "BulkCopy",
     "CacheControl",
     "CachePolicy",
-    "ClusterAddress",
     "Control",
     "Copy",
     "CopyGroup",
@@ -77,6 +76,7 @@ __all__ = [
     "rows",
     "shl",
     "shr",
+    "space_of",
     "unpacking",
     "window_of",
     "with_complement",

@@ -153,6 +153,8 @@ class Barrier(InstructionRow):
         barrier.
     cluster : bool
         Whether it is the barrier of the cluster.
+    orders : bool
+        Whether it orders memory: it is not `.relaxed`.
     aligned : bool
         Whether all lanes of a warp arrive together.
     reduction : {"popc", "and", "or"} or None
@@ -162,6 +164,7 @@ class Barrier(InstructionRow):
     action: Literal["sync", "arrive", "red", "warp", "wait"]
     aligned: bool
     cluster: bool = False
+    orders: bool = True
     reduction: Literal["popc", "and", "or"] | None = None
 
     @property

@@ -26,7 +26,7 @@ from . import arithmetic, control, memory, warp
 from .control import Fence, Hint, Mbarrier, Stack, Trap
 from .effects import Access, Barrier, Copy, CopyGroup, Exit
 from .forms import Form
-from .memory import AsyncStore, Atomic, BulkCopy, CacheControl, CachePolicy, ClusterAddress
+from .memory import AsyncStore, Atomic, BulkCopy, CacheControl, CachePolicy
 from .records import InstructionRow, Operation
 from .warp import MatrixMove, WmmaMove, WmmaMultiply
 
@@ -239,7 +239,7 @@ def _by_name(instance: InstructionRow) -> Any:
 
 
 for _kind in (
-    Access, AsyncStore, Atomic, Barrier, BulkCopy, CacheControl, CachePolicy, ClusterAddress, Copy, CopyGroup, Exit,
+    Access, AsyncStore, Atomic, Barrier, BulkCopy, CacheControl, CachePolicy, Copy, CopyGroup, Exit,
     Fence, Hint, MatrixMove, Mbarrier, Operation, Stack, Trap, WmmaMove, WmmaMultiply,
 ):  # fmt: skip
     copyreg.pickle(_kind, cast(Any, _by_name))

@@ -4,7 +4,8 @@ The rules (PTX ISA 9.1, 5.1 and 9.7.9.24):
 
 1. A generic address of global memory is its address there. Shared, local, constant and parameter memory each have a
    window of generic addresses, in which address `a` of the space is `base + a`.
-2. A block finds its own shared memory in the window, and a thread its own local memory: all have the same addresses.
+2. A thread finds its own local memory in the window: all have the same addresses. The window of shared memory reaches
+   all blocks of the thread's cluster, at different addresses; `.shared` is the own block, `.shared::cluster` are all.
 3. Addresses outside all windows are global memory. The parameters of an entry are constant memory of one launch.
 
 PTX leaves the bases undefined. These are addresses at which processes usually have no memory, because a device may map
@@ -13,17 +14,33 @@ a process's memory at its own addresses; and no space begins at the generic addr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
 from .._records import Shown
 
-Space = Literal["generic", "global", "shared", "local", "const", "param"]
+Space = Literal["generic", "global", "shared", "shared::cluster", "local", "const", "param"]
 
-SPACES: tuple[Space, ...] = ("generic", "global", "shared", "local", "const", "param")
+SPACES: tuple[Space, ...] = ("generic", "global", "shared", "shared::cluster", "local", "const", "param")
 """State space of an access; a "generic" address may be in any of the others."""
+
+
+def space_of(words: Iterable[str]) -> Space:
+    """Return the state space that the words of a mnemonic name; "generic" if none does.
+
+    Examples
+    --------
+    >>> space_of(["st", "shared::cta", "b32"]), space_of(["st", "shared::cluster", "b32"]), space_of(["st", "b32"])
+    ('shared', 'shared::cluster', 'generic')
+    """
+    for word in words:
+        name = word if word == "shared::cluster" else word.partition("::")[0]
+        for space in SPACES:
+            if name == space:
+                return space
+    return "generic"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +53,12 @@ class Window(Shown):
     def __contains__(self, address: int) -> bool:
         return self.base <= address < self.base + self.size
 
+
+RANK_BIT = 24
+"""The lowest bit of the rank in an address of shared memory: the rank of the block in its cluster."""
+
+RANKS = 0xFF
+"""The mask of a rank."""
 
 _BASE = 1 << 44
 

@@ -156,8 +156,8 @@ class Gpu(Shown):
     def launch(
         self, kernel: Callable[..., object] | PtxEntry | PtxModule, grid: int | Sequence[int],
         block: int | Sequence[int], args: Sequence[Any] | Mapping[str, Any], *, shared: int = 0,
-        hazards: Policy | Mapping[str, Policy] = "error", engine: Engine = "auto", threads: int | None = None,
-        progress: Watched = None, **of_ptx: Unpack[PtxOptions],
+        cluster: int | Sequence[int] | None = None, hazards: Policy | Mapping[str, Policy] = "error",
+        engine: Engine = "auto", threads: int | None = None, progress: Watched = None, **of_ptx: Unpack[PtxOptions],
     ) -> Launch:  # fmt: skip
         """Run a kernel on simulated blocks.
 
@@ -165,7 +165,7 @@ class Gpu(Shown):
         ----------
         kernel : callable, PtxEntry or PtxModule
             A kernel written in Python, as of `warpmma.kernel.launch`; an entry of PTX, or a module that has but one.
-        grid, block, args, shared, hazards, engine, threads, progress
+        grid, block, args, shared, cluster, hazards, engine, threads, progress
             As of `warpmma.kernel.launch`. Plain arrays are placed in global memory, and written in place; those of a
             device (`gpu.device()`) stay where they are.
         contract, resident, limit, seed
@@ -187,7 +187,10 @@ class Gpu(Shown):
 
         __tracebackhide__ = True
         given: Any = args  # a kernel in Python refuses a mapping
-        common: Any = {"shared": shared, "hazards": hazards, "engine": engine, "threads": threads, "progress": progress}
+        common: Any = {
+            "shared": shared, "cluster": cluster, "hazards": hazards, "engine": engine, "threads": threads,
+            "progress": progress,
+        }  # fmt: skip
         if isinstance(kernel, PtxModule):
             kernel = _only(kernel)
         if isinstance(kernel, PtxEntry):

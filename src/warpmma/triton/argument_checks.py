@@ -8,18 +8,25 @@ from typing import Any
 import numpy as np
 
 from ..errors import OperandError, UnsupportedError
+from .active_device import current
 from .host_memory import HostArray, check_place
+
+_CLUSTERS = (9, 0)  # the first compute capability that has them
 
 
 def given_to_triton(
     names: Sequence[str], args: Sequence[Any], options: Mapping[str, Any], dtypes: Mapping[str, str]
 ) -> tuple[list[Any], dict[str, Any]]:
-    """Return arguments and options of a kernel as Triton takes them; refuse clusters."""
+    """Return arguments and options of a kernel as Triton takes them; refuse clusters where it does not write them."""
+    session, count = current(), options.get("num_ctas")
+    if isinstance(count, int) and count > 1 and "num_ctas" not in names and session.capability < _CLUSTERS:
+        raise UnsupportedError(
+            f"num_ctas is {count}, and Triton writes for {session.ptx_target} here, which has no clusters; give "
+            "ptx_target='sm_90' to warpmma.triton.device"
+        )
     called = [*names, *(f"argument {i}" for i in range(len(names), len(args)))]
     given = [for_triton(name, x, dtypes) for name, x in zip(called, args, strict=False)]
     named = {name: for_triton(name, x, dtypes) if name in names else x for name, x in options.items()}
-    if isinstance(count := options.get("num_ctas"), int) and count > 1 and "num_ctas" not in names:
-        raise UnsupportedError(f"num_ctas is {count}; clusters of more than one block are not simulated")
     return given, named
 
 

@@ -5,7 +5,7 @@ The rules:
 1. The time of a run is the number of warp instructions of its launches. The same launch always counts the same.
 2. Every configuration of an autotuned kernel runs once, and the one with the fewest instructions is chosen; of equal
    ones the first. A configuration that exceeds the target's shared memory counts as infinite, as in Triton, and so do
-   clusters. `do_bench`, `warmup` and `rep` of the kernel are ignored.
+   clusters where Triton writes for a target without them. `do_bench`, `warmup` and `rep` of the kernel are ignored.
 3. The choice is cached for the pair of targets, and neither for another pair nor for a real GPU.
 4. `triton.testing.do_bench` counts at least 100, so that a function without launches runs only a few times.
 """

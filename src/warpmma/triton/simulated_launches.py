@@ -70,14 +70,14 @@ class Launcher:
         options = dict(session.options)
         if not _fuses(metadata):
             options["contract"] = "off"
-        clusters, cooperative = (getattr(metadata, x, 0) for x in ("num_ctas", "launch_cooperative_grid"))
+        cooperative, blocks = getattr(metadata, "launch_cooperative_grid", False), self._blocks(grid)
         if cooperative:
             options["resident"] = None  # all blocks
         with mapped_for_launch(device, flat):
             try:
                 report = entry.launch(
-                    device, grid, 32 * metadata.num_warps, params=params, shared=metadata.shared,
-                    cluster=clusters if clusters > 1 else None, cooperative=bool(cooperative), **options,
+                    device, blocks, 32 * metadata.num_warps, params=params, shared=metadata.shared,
+                    cluster=self._cluster if self._cluster > 1 else None, cooperative=bool(cooperative), **options,
                 )  # fmt: skip
             except PtxError as error:
                 raise _explained(error, session) from None
@@ -93,6 +93,15 @@ class Launcher:
                 device=device, ptx_target=compiled, report=replace(report, notes=report.notes + notes),
             )
         )  # fmt: skip
+
+    @property
+    def _cluster(self) -> int:
+        """Blocks of the cluster that runs each program."""
+        return getattr(self._metadata, "num_ctas", 1)
+
+    def _blocks(self, grid: tuple[int, int, int]) -> tuple[int, int, int]:
+        """Return the blocks of a grid of programs: those of a cluster lie along x, as in Triton's launcher."""
+        return grid[0] * self._cluster, grid[1], grid[2]
 
     def _scratch(self, grid: tuple[int, int, int], stream: Any, count: int) -> list[Any]:
         """Ask the allocators for what the kernel wants, as Triton's launcher does."""
@@ -111,7 +120,8 @@ class Launcher:
         known = getattr(_allocation, _SCRATCH[kind])
         allocate = known.get() if hasattr(known, "get") else known
         alignment = getattr(self._metadata, f"{kind}_scratch_align", 1)
-        return allocate(grid[0] * grid[1] * grid[2] * size, alignment, stream)
+        x, y, z = self._blocks(grid)
+        return allocate(x * y * z * size, alignment, stream)
 
 
 def _fuses(metadata: Any) -> bool:

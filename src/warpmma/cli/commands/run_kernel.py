@@ -54,6 +54,7 @@ def add_run(parser: argparse.ArgumentParser) -> None:
     add("--kernel", metavar="NAME", help="its name, such as 'scale<float, 4>'; not needed where there is one")
     add("--grid", required=True, help="blocks: 4, or 4,2,1")
     add("--block", required=True, help="threads of a block: 128, or 16,16")
+    add("--cluster", help="blocks of a cluster: 2, or 2,2; by default what the kernel declares")
     add("--arg", metavar="NAME=VALUE", action="append", default=[], help="an argument; see below")
     add("--shared", type=int, default=0, metavar="BYTES", help="dynamic shared memory")
     add("--target", help="the device's; by default the one that was compiled for, or sm_70")
@@ -76,6 +77,7 @@ def add_run(parser: argparse.ArgumentParser) -> None:
 def run_run(options: argparse.Namespace) -> int:
     """Run a kernel of a .cu or .ptx file on simulated blocks, and say what it found and cost."""
     sizes = {name: _sizes(name, getattr(options, name)) for name in ("grid", "block")}
+    cluster = None if options.cluster is None else _sizes("cluster", options.cluster)
     limit = _limit(options.limit)
     if options.save is not None and not options.save.endswith(".npz"):
         raise OperandError(f"--save {shown(options.save)}: expected a file *.npz")
@@ -93,7 +95,7 @@ def run_run(options: argparse.Namespace) -> int:
             warnings.simplefilter("ignore", HazardWarning)
             report = entry.launch(
                 device, sizes["grid"], sizes["block"], [x.value for x in arguments], shared=options.shared,
-                hazards=options.hazards, limit=limit, seed=options.seed,
+                cluster=cluster, hazards=options.hazards, limit=limit, seed=options.seed,
                 watch=None if asked is None else asked.watch,
             )  # fmt: skip
     except (WarpmmaError, KeyboardInterrupt) as error:  # print and keep what there is until then
@@ -110,6 +112,7 @@ def run_run(options: argparse.Namespace) -> int:
             _picture(path, report)
     name = options.kernel or source_name(entry.name)
     title = f"{name} of {options.file} on {device.target}: grid {options.grid}, block {options.block}"
+    title += f", cluster {options.cluster}" if options.cluster is not None else ""
     if ran:
         told, refused = _explained(asked, report)
         say_all = _json if options.json else _text

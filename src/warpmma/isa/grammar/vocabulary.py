@@ -82,13 +82,13 @@ REQUIRED: Mapping[str, tuple[str, tuple[int, int]]] = MappingProxyType({
 
 _OPERATIONS = """
     abs activemask add addc and bfe bfi bfind bmsk brev clz cnot copysign cos cvt cvta div dp2a dp4a elect ex2
-    fma fns getctarank isspacep lg2 lop3 mad mad24 madc match max min mov movmatrix mul mul24 neg not or
+    fma fns getctarank isspacep lg2 lop3 mad mad24 madc mapa match max min mov movmatrix mul mul24 neg not or
     popc prmt rcp redux rem rsqrt sad selp set setp shf shfl shl shr sin slct sqrt sub subc szext tanh testp
     vabsdiff vabsdiff2 vabsdiff4 vadd vadd2 vadd4 vavrg2 vavrg4 vmad vmax vmax2 vmax4 vmin vmin2 vmin4 vote vset
     vset2 vset4 vshl vshr vsub vsub2 vsub4 xor
 """
 _ACCESSES = """
-    alloca applypriority atom bar barrier brkpt cp createpolicy discard exit fence griddepcontrol ld ldu mapa mbarrier
+    alloca applypriority atom bar barrier brkpt cp createpolicy discard exit fence griddepcontrol ld ldu mbarrier
     membar nanosleep pmevent prefetch prefetchu red setmaxnreg st stackrestore stacksave tensormap trap wmma
 """
 

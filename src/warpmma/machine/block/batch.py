@@ -17,7 +17,7 @@ from ...errors import OperandError
 from ...operations import DTYPES, Access, MatrixMove, Operation, WmmaMove
 from ..base import Lanes, Origin, Poison, RegisterShadow, Site, WarpRegister, is_number, literal
 from ..memory import GlobalMemory, GlobalSpace, LocalMemory, SharedMemory
-from ..order import History, VectorClocks
+from ..order import History, ThreadScopes, VectorClock, VectorClocks, joined
 from ..report import Costs, Reporter, Watching
 from ..sync import AsyncOperations, Barriers, ClusterBarrier, MbarrierPhases
 
@@ -45,6 +45,8 @@ class Batch:
     memory : GlobalMemory
     shared : int
         Bytes of shared memory of each.
+    cluster : int
+        Blocks of a cluster: a batch has whole clusters.
     reporter : Reporter
     costs : Costs
     history : History
@@ -64,18 +66,20 @@ class Batch:
 
     def __init__(
         self, *, blocks: range, threads: int, target: str, memory: GlobalMemory, shared: int, reporter: Reporter,
-        costs: Costs, history: History, engine: Engine = "auto", workers: int | None = None, seed: int = 0,
-        poison_travels: bool = False, watching: Watching | None = None,
+        costs: Costs, history: History, cluster: int = 1, engine: Engine = "auto", workers: int | None = None,
+        seed: int = 0, poison_travels: bool = False, watching: Watching | None = None,
     ) -> None:  # fmt: skip
         self.target, self.memory, self.reporter, self.costs = target, memory, reporter, costs
         self.engine, self.workers, self.seed, self.blocks = engine, workers, seed, blocks
         self.poison_travels, self.watching = poison_travels, watching
         self.native = resolve(engine) == "native" and runs_elements()
         self.lanes = Lanes(len(blocks), threads)
-        self.clocks = VectorClocks(blocks, self.lanes.shape[1], history, tracking=reporter.tracking)
-        self.shared = SharedMemory(reporter, self.clocks, len(blocks), shared)
+        scopes = ThreadScopes(cluster)
+        self.clocks = VectorClocks(blocks, self.lanes.shape[1], history, tracking=reporter.tracking, scopes=scopes)
+        self.shared = SharedMemory(reporter, self.clocks, self.lanes, shared)
         self.local = LocalMemory(reporter, self.lanes.shape)
         self.global_space = GlobalSpace(memory, self.clocks, reporter)
+        self._at_exit: dict[int, VectorClock | None] = {}  # what threads knew that have exited, by block
         reporter.first_block = blocks.start
 
     # Made at their first use: most batches need few of them.
@@ -93,12 +97,12 @@ class Batch:
     @cached_property
     def cluster(self) -> ClusterBarrier:
         """The barriers of its clusters."""
-        return ClusterBarrier(self.barriers, self.reporter, self.lanes.shape)
+        return ClusterBarrier(self.lanes, self.clocks, self.reporter)
 
     @cached_property
     def phases(self) -> MbarrierPhases:
         """The phases of its mbarriers."""
-        return MbarrierPhases(self.clocks, self.lanes.shape)
+        return MbarrierPhases(self.clocks, self.shared, self.lanes.shape)
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -115,18 +119,40 @@ class Batch:
         made = vars(self)
         if "async_operations" in made:
             self.async_operations.exited(lanes)
+        if self.clocks.scopes.cluster > 1 and self.reporter.tracking:
+            self._know_at_exit(lanes)
         self.lanes.exit(lanes)
         if "barriers" in made:
             self.costs.barrier(self.barriers.exited())
+        if "cluster" in made:
+            self.costs.barrier(self.cluster.exited())
+
+    def _know_at_exit(self, lanes: Array) -> None:
+        """Join what threads of clusters know when they exit; look at what others did in blocks whose last one exits."""
+        left = np.asarray((self.lanes.alive & ~lanes).any(axis=(1, 2)))
+        for block in np.flatnonzero(lanes.any(axis=(1, 2))).tolist():
+            warps = np.flatnonzero(lanes[block].any(axis=-1)).tolist()
+            threads = [(block, warp, np.flatnonzero(lanes[block, warp]).tolist()) for warp in warps]
+            known = joined([self._at_exit.get(block), *self.clocks.clocks_of(threads)])
+            if left[block] or known is None:
+                self._at_exit[block] = known
+            else:
+                self.shared.ended(block, self.phases.known_at, known)
 
     def hasten(self, rounds: int) -> bool:
         """Complete asynchronous operations after rounds of polls without success; False if there are none."""
         return "async_operations" in vars(self) and self.async_operations.hasten(rounds, self.phases.number)
 
+    def stand(self, lanes: Array, acts: Site | None, where: str = "") -> None:
+        """Report and release threads that wait at barriers for others that never arrive: `Barriers.stand`."""
+        self.barriers.stand(lanes, acts, where)
+        if "cluster" in vars(self):
+            self.cluster.stand(lanes, acts, where)
+
     def finish(self) -> None:
         """End all threads that have not exited."""
         if self.lanes.any_waiting:
-            self.barriers.stand(self.lanes.waiting, None)
+            self.stand(self.lanes.waiting, None)
         if self.lanes.alive.any():
             self.leave(self.lanes.alive)
         if "async_operations" in vars(self):

@@ -1,10 +1,19 @@
-"""The grid of a launch: how large, what its target takes, and which blocks run together."""
+"""The grid of a launch: how large, what its target takes, and which blocks run together.
+
+The rules:
+
+1. A cluster is a box of blocks, and the grid a whole number of clusters along x, y and z. Blocks of a cluster have
+   ranks, along x first; clusters of the grid have numbers, along x first.
+2. The machine numbers blocks cluster by cluster: block n is the one of rank n % size in cluster n // size. A batch has
+   whole clusters. `linear` returns the number that CUDA C++ gives to such a block, along x first in the whole grid.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from math import prod
 from typing import Literal
 
 import numpy as np
@@ -12,7 +21,7 @@ import numpy as np
 from ..._arguments import is_integer
 from ..._arrays import Array
 from ..._records import Shown
-from ...errors import OperandError, UnsupportedError, shown
+from ...errors import OperandError, shown
 from ...isa import TARGETS, Target
 from ...registers import LANES
 
@@ -32,7 +41,8 @@ class Grid(Shown):
     shared : int
         Bytes of shared memory of a block.
     cluster : (int, int, int) or None
-        Blocks of a cluster, where the kernel or the launch says it: one, as each block is a cluster of its own.
+        Blocks of a cluster along x, y and z, where the kernel or the launch says it; without it each block is a cluster
+        of its own.
     cooperative : bool
         Whether all blocks are resident together.
     """
@@ -53,17 +63,29 @@ class Grid(Shown):
         Raises
         ------
         OperandError
-            An extent that is not positive, or larger than the target takes; `cooperative` that is not a bool.
-        UnsupportedError
-            A cluster of more than one block.
+            An extent that is not positive, or larger than the target takes; a grid that is not a whole number of
+            clusters; `cooperative` that is not a bool.
         """
         limits = TARGETS[target]
         if not isinstance(cooperative, bool):
             raise OperandError(f"cooperative is {shown(cooperative)}; expected True or False")
-        return cls(
-            _extent("grid", grid, limits), _extent("block", block, limits), _shared(shared, limits),
-            None if cluster is None else _cluster(cluster), cooperative,
-        )  # fmt: skip
+        made = cls(_extent("grid", grid, limits), _extent("block", block, limits), _shared(shared, limits))
+        made = made if cluster is None else made.in_clusters(sizes_of("cluster", cluster), target)
+        return replace(made, cooperative=True) if cooperative else made
+
+    def in_clusters(self, sizes: tuple[int, int, int], target: str) -> Grid:
+        """Return the same grid with clusters of some size; `OperandError` if the grid or the target has no such."""
+        most = TARGETS[target].cluster
+        if prod(sizes) > most:
+            says = f"{prod(sizes)} blocks; on {target} expected {most} at most"
+            raise OperandError(f"cluster is {plain_sizes(sizes)}: {says}")
+        if any(n % by for n, by in zip(self.blocks, sizes, strict=True)):
+            x, y, z = (-(-n // by) * by for n, by in zip(self.blocks, sizes, strict=True))
+            raise OperandError(
+                f"grid is {plain_sizes(self.blocks)} and cluster {plain_sizes(sizes)}; expected a grid of whole "
+                f"clusters: the nearest larger one is {plain_sizes((x, y, z))}"
+            )
+        return replace(self, cluster=sizes)
 
     @cached_property
     def total(self) -> int:
@@ -72,16 +94,31 @@ class Grid(Shown):
         return x * y * z
 
     @cached_property
+    def ranks(self) -> int:
+        """Blocks of a cluster."""
+        return 1 if self.cluster is None else prod(self.cluster)
+
+    @cached_property
+    def clusters(self) -> tuple[int, int, int]:
+        """Clusters of the grid, along x, y and z."""
+        (a, b, c), (x, y, z) = self.blocks, self.cluster or (1, 1, 1)
+        return a // x, b // y, c // z
+
+    @cached_property
     def threads_per_block(self) -> int:
         """Threads of a block."""
         x, y, z = self.threads
         return x * y * z
 
     def batches(self, resident: int | None = None) -> Iterator[range]:
-        """Cut the grid into blocks that run together, by their linear numbers: `resident` of them if that is given."""
+        """Cut the grid into blocks that run together, by their numbers (rule 2).
+
+        If `resident` is given these are so many, or whole clusters of about so many.
+        """
         width, total = -(-self.threads_per_block // LANES) * LANES, self.total
         size = max(1, min(_THREADS // width, _SHARED // max(self.shared, 1)))
         size = resident or (total if self.cooperative else size)
+        size = max(size // self.ranks, 1) * self.ranks
         return (range(first, min(first + size, total)) for first in range(0, total, size))
 
     def tid(self) -> tuple[Array, ...]:
@@ -91,7 +128,28 @@ class Grid(Shown):
 
     def ctaid(self, blocks: range) -> tuple[Array, ...]:
         """Return %ctaid's x, y and z, `[block, 1, 1]`."""
-        return _coordinates(np.array(blocks).reshape(-1, 1, 1), self.blocks)
+        if self.ranks == 1:
+            return _coordinates(np.array(blocks).reshape(-1, 1, 1), self.blocks)
+        sizes = self.cluster or (1, 1, 1)
+        inside, where = self.cluster_ctaid(blocks), self.clusterid(blocks)
+        return tuple(at * n + i for at, n, i in zip(where, sizes, inside, strict=True))
+
+    def clusterid(self, blocks: range) -> tuple[Array, ...]:
+        """Return %clusterid's x, y and z, `[block, 1, 1]`."""
+        return _coordinates(np.array(blocks).reshape(-1, 1, 1) // self.ranks, self.clusters)
+
+    def rank(self, blocks: range) -> Array:
+        """Return %cluster_ctarank, `[block, 1, 1]`."""
+        return np.asarray(np.array(blocks).reshape(-1, 1, 1) % self.ranks)
+
+    def cluster_ctaid(self, blocks: range) -> tuple[Array, ...]:
+        """Return %cluster_ctaid's x, y and z, `[block, 1, 1]`."""
+        return _coordinates(self.rank(blocks), self.cluster or (1, 1, 1))
+
+    def linear(self, block: int) -> int:
+        """Return the number of a block along x first, then y and z (rule 2)."""
+        x, y, z = (int(n[0, 0, 0]) for n in self.ctaid(range(block, block + 1)))
+        return x + self.blocks[0] * (y + self.blocks[1] * z)
 
 
 def _coordinates(linear: Array, extent: tuple[int, int, int]) -> tuple[Array, ...]:
@@ -99,7 +157,7 @@ def _coordinates(linear: Array, extent: tuple[int, int, int]) -> tuple[Array, ..
     return linear % x, linear // x % y, linear // (x * y)
 
 
-def _sizes(name: str, given: int | Sequence[int]) -> tuple[int, int, int]:
+def sizes_of(name: str, given: int | Sequence[int]) -> tuple[int, int, int]:
     """Return one to three positive integers as three."""
     if type(given) is int and given > 0:  # most are
         return given, 1, 1
@@ -110,17 +168,15 @@ def _sizes(name: str, given: int | Sequence[int]) -> tuple[int, int, int]:
     return x, y, z
 
 
-def _cluster(given: int | Sequence[int]) -> tuple[int, int, int]:
-    """Check the size of a cluster."""
-    sizes = _sizes("cluster", given)
-    if sizes != (1, 1, 1):
-        raise UnsupportedError(f"cluster is {shown(given)}; clusters of more than one block are not simulated")
-    return sizes
+def plain_sizes(sizes: tuple[int, int, int]) -> str:
+    """Write sizes without those of 1 at their end."""
+    most = max((i for i, n in enumerate(sizes, 1) if n > 1), default=1)
+    return str(sizes[0] if most == 1 else sizes[:most])
 
 
 def _extent(name: Literal["grid", "block"], given: int | Sequence[int], target: Target) -> tuple[int, int, int]:
     """Check the size of a grid or block against the limits of its target."""
-    x, y, z = _sizes(name, given)
+    x, y, z = sizes_of(name, given)
     for axis, n, most in zip("xyz", (x, y, z), getattr(target, name), strict=True):
         if n > most:
             raise OperandError(

@@ -3,7 +3,7 @@
 The rules (PTX ISA 9.1, chapter 10):
 
 1. What a launch determines is as on a GPU: %tid, %ntid, %ctaid, %nctaid, %laneid, %lanemask_*; %warpid is the number of
-   the warp in its block. Components w are 0. Each block is a cluster of its own (`thread_scopes`).
+   the warp in its block. Components w are 0. Without clusters each block is one of its own.
 2. What depends on a GPU and on what else runs there is invented, monotone and deterministic. %clock64 counts `_CYCLES`
    for every instruction that the machine has executed for any lanes of this batch of blocks; %globaltimer counts as
    many nanoseconds. Both continue over the batches of a launch if its `Limit` is passed on. %smid is the number of the
@@ -29,7 +29,6 @@ from ...errors import RegisterError, UnknownNameError
 from ...isa import TARGETS
 from ...operations import DTYPES, RegisterType
 from ...registers import LANES
-from ..order import CLUSTER_BLOCKS
 from .batch import Batch
 from .grid import Grid
 
@@ -76,10 +75,10 @@ def _vectors() -> dict[str, Special]:
         "ntid": lambda x, i: x.grid.threads[i],
         "ctaid": lambda x, i: x.grid.ctaid(x.batch.blocks)[i],
         "nctaid": lambda x, i: x.grid.blocks[i],
-        "clusterid": lambda x, i: x.grid.ctaid(x.batch.blocks)[i],
-        "nclusterid": lambda x, i: x.grid.blocks[i],
-        "cluster_ctaid": lambda x, i: 0,
-        "cluster_nctaid": lambda x, i: (CLUSTER_BLOCKS, 1, 1)[i],
+        "clusterid": lambda x, i: x.grid.clusterid(x.batch.blocks)[i],
+        "nclusterid": lambda x, i: x.grid.clusters[i],
+        "cluster_ctaid": lambda x, i: x.grid.cluster_ctaid(x.batch.blocks)[i],
+        "cluster_nctaid": lambda x, i: (x.grid.cluster or (1, 1, 1))[i],
     }
     parts = [_one(f"{name}.{'xyz'[i]}", partial(_part, value, i)) for name, value in made.items() for i in range(3)]
     return {x.name: x for x in (*parts, *(_zero(f"{name}.w") for name in made))}
@@ -136,8 +135,8 @@ SPECIAL: Mapping[str, Special] = MappingProxyType(
                 _one("globaltimer_lo", _time(), moves=True),
                 _one("globaltimer_hi", _time(32), moves=True),
                 _one("is_explicit_cluster", lambda x: x.grid.cluster is not None, 1),
-                _zero("cluster_ctarank"),
-                _one("cluster_nctarank", lambda x: CLUSTER_BLOCKS),
+                _one("cluster_ctarank", lambda x: x.grid.rank(x.batch.blocks)),
+                _one("cluster_nctarank", lambda x: x.grid.ranks),
                 _one("total_smem_size", lambda x: x.shared),
                 _one("dynamic_smem_size", lambda x: max(0, x.grid.shared - x.static)),
                 _one("aggr_smem_size", lambda x: x.shared + _RESERVED * (TARGETS[x.batch.target].capability >= (8, 0))),

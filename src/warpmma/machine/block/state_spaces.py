@@ -4,7 +4,8 @@ The rules (`operations.WINDOWS`):
 
 1. The window that holds a generic address names its space; lanes of one access may be in different spaces.
 2. Constant memory and parameters are read-only pieces at generic addresses; global memory has no window.
-3. Variables of constant memory lie in the memory of the device, as cudaGetSymbolAddress returns them: if nvcc takes a
+3. `.shared` is the thread's own block, `.shared::cluster` and generic addresses reach all blocks of its cluster.
+4. Variables of constant memory lie in the memory of the device, as cudaGetSymbolAddress returns them: if nvcc takes a
    pointer to one, such as an argument, for a pointer to global memory, `ld.global` reads it. Writing there is a hazard
    as elsewhere.
 """
@@ -42,6 +43,8 @@ def parts(batch: Batch, site: Site, space: str, address: Array, lanes: Array) ->
         `[block, warp, lane]`.
     """
     if space == "shared":
+        return [(batch.shared, address, own(batch, site, address, lanes))]
+    if space == "shared::cluster":
         return [(batch.shared, address, lanes)]
     if space == "local":
         return [(batch.local, address, lanes)]
@@ -69,6 +72,11 @@ def parts(batch: Batch, site: Site, space: str, address: Array, lanes: Array) ->
         else:
             found.append((batch.shared if name == "shared" else batch.local, address - np.uint64(at.base), some))
     return [part for part in found if part[2].any()]
+
+
+def own(batch: Batch, site: Site, address: Array, lanes: Array) -> Array:
+    """Return which lanes address the shared memory of their own block; report the others."""
+    return lanes if batch.clocks.scopes.cluster == 1 else batch.shared.reached(site, address, lanes, own=True)
 
 
 def _windowed(address: int) -> str:

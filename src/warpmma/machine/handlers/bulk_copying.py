@@ -5,46 +5,72 @@ The rules are those of `async_operations` and `mbarriers`; and:
 1. A copy reads its source at once, through the async proxy, and writes when it completes. Stores that an mbarrier
    counts are of the generic proxy (A1).
 2. A reduction combines when it completes, by strong accesses.
+3. A copy to other blocks of the cluster is one operation for each: `.multicast::cluster` copies to the same address in
+   the blocks of a mask, by rank. What comes from global memory signals the mbarrier at the operand's address in the
+   block where it arrives, as on an H200; what comes from shared memory, that at the operand.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, cast
 
 import numpy as np
 
 from ..._arrays import Array
-from ...operations import AsyncStore, Atomic, BulkCopy
+from ...operations import RANK_BIT, AsyncStore, Atomic, BulkCopy
 from ...operations import row as _row
 from ..base import Poison, Site, joined
 from ..block import Batch, Results, touches
 from ..memory import Allocation, Touch
-from ..order import CLUSTER_BLOCKS
 from ..sync import Touched
 from .load_store import address, read
 from .mbarriers import signal
 from .updating import taking_turns
 
 _UNIT = 16  # bytes; the size of every copy is a multiple of it
-_ALL_BLOCKS = (1 << CLUSTER_BLOCKS) - 1  # of a cluster, as a mask
-_UNPROVIDED = "a block is a cluster of its own, of rank 0 alone"
 
 
 def bulk(batch: Batch, site: Site, row: BulkCopy, operands: Sequence[Any], lanes: Array) -> Results:
     """Begin copies in bulk."""
     to, origin, numbers, barriers = _given(batch, site, row, operands, lanes)
     size = numbers[0]
-    if row.multicast:
-        others = lanes & (numbers[1] != _ALL_BLOCKS)
-        batch.reporter.report("bounds", site, others, numbers[1], f"a mask of blocks, not 1: {_UNPROVIDED}")
-        lanes = lanes & ~others
     batch.reporter.aligned(site, size, _UNIT, lanes)
     for part in np.unique(size[lanes]).tolist():
         if part % _UNIT == 0:
-            _copied(batch, site, row, (to, origin, barriers), part, lanes & (size == part))
+            mask = numbers[1] if row.multicast else None
+            _copied(batch, site, row, (to, origin, barriers), part, lanes & (size == part), mask)
     return ()
+
+
+def destinations(
+    batch: Batch, site: Site, to: Array, barriers: Array, mask: Array | None, lanes: Array
+) -> Iterator[tuple[Array, Array, Array]]:
+    """Yield where copies from global memory arrive, the mbarriers there, and the lanes of these, for each block.
+
+    Parameters
+    ----------
+    batch : Batch
+    site : Site
+    to, barriers : ndarray of uint
+        The operands, `[block, warp, lane]`.
+    mask : ndarray of uint or None
+        The ranks of `.multicast::cluster`, bit by bit; None for one copy, to where `to` is.
+    lanes : ndarray of bool
+    """
+    cluster, kept = batch.clocks.scopes.cluster, to.dtype.type((1 << RANK_BIT) - 1)
+    if mask is None:
+        yield to, barriers & kept | to & ~kept, lanes
+        return
+    beyond = lanes & (mask >> mask.dtype.type(cluster) != 0)
+    batch.reporter.report("bounds", site, beyond, mask, f"a mask with ranks beyond the cluster, which has {cluster}")
+    lanes = lanes & ~beyond
+    for rank in range(cluster):
+        some = lanes & (mask >> mask.dtype.type(rank) & mask.dtype.type(1) != 0)
+        if some.any():
+            start = to.dtype.type(rank << RANK_BIT)
+            yield to & kept | start, barriers & kept | start, some
 
 
 def _given(
@@ -59,8 +85,9 @@ def _given(
 
 
 def _copied(
-    batch: Batch, site: Site, row: BulkCopy, where: tuple[Array, Array, Array | None], size: int, lanes: Array
-) -> None:
+    batch: Batch, site: Site, row: BulkCopy, where: tuple[Array, Array, Array | None], size: int, lanes: Array,
+    mask: Array | None,
+) -> None:  # fmt: skip
     """Begin copies of so many bytes."""
     to, origin, barriers = where
     found: Array = np.zeros((int(np.count_nonzero(lanes)), size), np.uint8)
@@ -72,10 +99,16 @@ def _copied(
             held = poison.on(touch.lanes[lanes], found.shape, held)
         sources.append((allocation, touch))
     for space in (row.origin, row.to):
-        batch.costs.moved(site, space, found.size)
+        batch.costs.moved(site, space.partition("::")[0], found.size)
     if held is not None and row.operation:
         batch.decide(site, held.on(lanes, (*lanes.shape, size)), lanes)
-    _begin(batch, site, row, to, found, lanes, sources, barriers, held)
+    if barriers is None or row.origin != "global":
+        _begin(batch, site, row, to, found, lanes, sources, barriers, held)
+        return
+    for at, counter, some in destinations(batch, site, to, barriers, mask, lanes):
+        which = some[lanes]
+        mine = [(allocation, of) for allocation, touch in sources if len((of := touch.of(some)).offset)]
+        _begin(batch, site, row, at, found[which], some, mine, counter, held and held.of(which))
 
 
 def _begin(
@@ -84,8 +117,8 @@ def _begin(
 ) -> None:  # fmt: skip
     """Issue an operation that brings `data` to addresses."""
     bulk = isinstance(row, BulkCopy)
-    space, alignment = (row.to, _UNIT) if isinstance(row, BulkCopy) else ("shared", row.size)
-    combine = partial(_combined, batch, row, space) if row.operation else None
+    space, alignment = (row.to, _UNIT) if isinstance(row, BulkCopy) else ("shared::cluster", row.size)
+    combine = partial(_combined, batch, row, space.partition("::")[0]) if row.operation else None
     pieces = touches(batch, site, space, to, data.shape[1], lanes, alignment) if data.size else ()
     targets = ((allocation, touch.in_async_proxy() if bulk else touch) for _, allocation, touch in pieces)
     if barriers is None:

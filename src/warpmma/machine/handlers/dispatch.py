@@ -20,7 +20,6 @@ from ...operations import (
     BulkCopy,
     CacheControl,
     CachePolicy,
-    ClusterAddress,
     Copy,
     CopyGroup,
     Exit,
@@ -42,7 +41,6 @@ from ..block import Batch, Results
 from . import (
     bulk_copying,
     caching,
-    cluster_addresses,
     computing,
     copying,
     load_store,
@@ -65,7 +63,6 @@ _HANDLERS: Mapping[type, Handler] = {
     MatrixMove: load_store.move,
     CacheControl: caching.control,
     CachePolicy: caching.policy,
-    ClusterAddress: cluster_addresses.mapped,
     Copy: copying.copy,
     CopyGroup: copying.group,
     BulkCopy: bulk_copying.bulk,
@@ -120,6 +117,6 @@ def execute(batch: Batch, site: Site, row: PtxInstruction, operands: Sequence[An
         Operands that do not fit the row.
     """
     if batch.lanes.any_waiting and type(row) not in _REGISTERS and (lanes & batch.lanes.waiting).any():
-        batch.barriers.stand(lanes, site)
+        batch.stand(lanes, site)
     batch.costs.count(site, lanes)
     return _HANDLERS[type(row)](batch, site, row, bound(batch, row, operands), lanes)

@@ -11,7 +11,7 @@ from ..._arrays import Array
 from ...operations import DTYPES, WINDOWS, Access, MatrixMove
 from ...registers import LANES
 from ..base import Site, WarpRegister, joined, split
-from ..block import Batch, Carried, Results, load, store
+from ..block import Batch, Carried, Results, load, own, store
 
 
 def access(batch: Batch, site: Site, row: Access, operands: Sequence[Any], lanes: Array) -> Results:
@@ -83,6 +83,7 @@ def move(batch: Batch, site: Site, row: MatrixMove, operands: Sequence[Any], lan
     if at.dtype == np.uint64 and row.space == "generic":
         window = WINDOWS["shared"]
         at = np.where(at - np.uint64(window.base) < np.uint64(window.size), at - np.uint64(window.base), at)
+    lanes_of_rows = own(batch, site, at, lanes_of_rows)
     if row.direction == "load":
         return _load_rows(batch, site, row, at, lanes_of_rows, lanes)
     data = _collected(row, batch.read_fragment(site, values, lanes), lanes)

@@ -54,7 +54,8 @@ def multiply(batch: Batch, site: Site, row: Instruction, operands: Sequence[Any]
         d = multiplied("hardware" if known else "error")
     d = d.reshape(*some.shape, *d.shape[1:]) if whole else _everywhere(d, some)
     if batch.watching is not None:
-        batch.watching.see(site, row, batch.target, batch.blocks, np.asarray(some), {"D": d, **given}, numbers)
+        blocks = [batch.reporter.running(place) for place in range(len(batch.blocks))]
+        batch.watching.see(site, row, batch.target, blocks, np.asarray(some), {"D": d, **given}, numbers)
     if found is None:
         return batch.fragment(d, lanes, site)
     poison = poison_of_mma(row, found.by_name, selector, ids, rows)

@@ -25,15 +25,17 @@ from typing import Any
 import numpy as np
 
 from ..._arrays import Array
-from ...operations import Mbarrier
+from ...operations import Mbarrier, MemoryScope
 from ..base import Site, get
 from ..block import Batch, Results, touches
 from ..memory import Allocation, Taken, Touch, Turns
-from ..order import Completes, VectorClock
-from ..sync import FAULTS, MOST, PENDING_BIT, PHASE_BIT, VALID_BIT, Event, MbarrierState, Signal, applied
+from ..order import Completes
+from ..sync import FAULTS, MOST, PENDING_BIT, PHASE_BIT, VALID_BIT, Event, Freed, MbarrierState, Signal, applied
 from .load_store import address, read
 
 _SIZE = 8
+_SCOPE: MemoryScope = "cluster"  # of accesses to the 64 bits, however far their orders reach
+_FAR = "an mbarrier of another block of the cluster, where only arrivals and counts of bytes may be; a GPU traps"
 _RULES = {"zero": "A11", "again": "A11"}
 _PHASE, _PENDING, _MOST, _ONE = (np.uint64(x) for x in (PHASE_BIT, PENDING_BIT, MOST, 1))
 
@@ -44,12 +46,13 @@ def mbarrier(batch: Batch, site: Site, row: Mbarrier, operands: Sequence[Any], l
         (state,) = read(batch, site, operands, lanes)
         return (batch.made(_pending(state).astype(np.uint32), lanes, site),)
     at = address(batch, site, operands[0], lanes)
+    own = row.action in ("init", "inval", "wait")
     numbers = [read(batch, site, [x], lanes)[0] for x in operands[1:] if x is not None]
     if row.action in ("init", "inval"):
         return _begin(batch, site, row, at, numbers, lanes)
     found: Array = np.zeros(lanes.shape, np.uint64)
-    for memory, touch in _places(batch, site, row.space, at, lanes):
-        strong = touch.strong("relaxed", row.scope)
+    for memory, touch in _places(batch, site, row.space, at, lanes, own=own):
+        strong = touch.atomic(_SCOPE)
         if row.action == "wait":
             phase = numbers[0][touch.lanes].astype(np.uint64)
             wanted = phase & _ONE if row.parity else phase >> _PHASE
@@ -64,7 +67,7 @@ def mbarrier(batch: Batch, site: Site, row: Mbarrier, operands: Sequence[Any], l
                 memory.update(strong, _SIZE, partial(_changed, batch, touch, [Event(raises=1)] * len(count), {}))
             arrivals = _Arrivals(batch, memory, lambda touch: [Event(arrivals=1)] * len(touch.offset))
             after = batch.async_operations.copies(touch.lanes)
-            batch.async_operations.arrival(site, at, touch.lanes, Signal(touch, arrivals.send, arrivals.fit), after)
+            batch.async_operations.arrival(site, at, touch.lanes, arrivals.signal(touch), after)
         else:
             data, _ = memory.update(strong, _SIZE, partial(_arrivals, batch, row, touch, count))
             found[touch.lanes] = data.view(np.uint64)[:, 0]
@@ -73,14 +76,20 @@ def mbarrier(batch: Batch, site: Site, row: Mbarrier, operands: Sequence[Any], l
     return (batch.made(found, lanes, site),) if row.results else ()
 
 
-def _places(batch: Batch, site: Site, space: str, at: Array, lanes: Array) -> list[tuple[Allocation, Touch]]:
-    """Return the mbarriers at addresses, which have to be in shared memory."""
+def _places(
+    batch: Batch, site: Site, space: str, at: Array, lanes: Array, *, own: bool
+) -> list[tuple[Allocation, Touch]]:
+    """Return the mbarriers at addresses, which have to be in shared memory; if `own`, in that of the thread's block."""
     found = []
     for memory, allocation, touch in touches(batch, site, space, at, _SIZE, lanes, _SIZE):
-        if memory is batch.shared:
-            found.append((allocation, touch))
-        else:
+        if memory is not batch.shared:
             batch.reporter.report("barrier", site, touch.lanes, at, "an mbarrier has to be in shared memory")
+            continue
+        far = batch.shared.blocks_of(touch.offset) != np.nonzero(touch.lanes)[0]
+        if own and far.any():
+            batch.reporter.report("bounds", site, _lanes_of(touch, far), at, _FAR)
+            touch = touch.of(touch.lanes & ~_lanes_of(touch, far))
+        found.append((allocation, touch))
     return found
 
 
@@ -93,14 +102,14 @@ def _begin(batch: Batch, site: Site, row: Mbarrier, at: Array, numbers: Sequence
         some, where = np.unique(count & MOST, return_inverse=True)
         made = [MbarrierState(n, n, 0, int(n == 0), 1).word for n in some.tolist()]
         words = np.array(made, np.uint64)[where].reshape(lanes.shape)
-    for memory, touch in _places(batch, site, row.space, at, lanes):
+    for memory, touch in _places(batch, site, row.space, at, lanes, own=True):
         before, change = _words(memory, touch), batch.phases.forget
         if row.action == "init":
             known, change = [batch.phases.known(offset) for offset in touch.offset.tolist()], batch.phases.begin
             _fault(batch, site, _lanes_of(touch, _valid(before) & np.array(known, bool)), at, "again")
             memory.store(touch, words[touch.lanes].reshape(-1, 1).view(np.uint8))
         else:
-            memory.store(touch.strong("relaxed", "cta"), (before & ~_ONE).reshape(-1, 1).view(np.uint8))
+            memory.store(touch.atomic(_SCOPE), (before & ~_ONE).reshape(-1, 1).view(np.uint8))
         for offset in touch.offset.tolist():
             change(offset)
     return ()
@@ -114,7 +123,7 @@ def signal(batch: Batch, site: Site, at: Array, sizes: Array, lanes: Array) -> l
     batch : Batch
     site : Site
     at : ndarray of uint
-        `[block, warp, lane]`, in shared memory.
+        `[block, warp, lane]`, in the shared memory of the cluster.
     sizes : ndarray of int
         Bytes of each lane.
     """
@@ -122,9 +131,8 @@ def signal(batch: Batch, site: Site, at: Array, sizes: Array, lanes: Array) -> l
     def events(touch: Touch) -> list[Event]:
         return [Event(expects=-size) for size in sizes[touch.lanes].tolist()]
 
-    places = _places(batch, site, "shared", at, lanes)
-    made = ((_Arrivals(batch, memory, events), touch) for memory, touch in places)
-    return [Signal(touch, arrivals.send, arrivals.fit) for arrivals, touch in made]
+    places = _places(batch, site, "shared::cluster", at, lanes, own=False)
+    return [_Arrivals(batch, memory, events).signal(touch) for memory, touch in places]
 
 
 # Arrivals
@@ -138,10 +146,14 @@ class _Arrivals:
     memory: Allocation
     events: Callable[[Touch], list[Event]]
 
+    def signal(self, touch: Touch) -> Signal:
+        """Return the signal of operations of some lanes."""
+        return Signal(touch, self.send, self.fit, self.batch.shared.mbarriers(touch.offset))
+
     def send(self, touch: Touch) -> None:
         """Let the operations of some lanes complete."""
-        words = touch.completed(Completes.MBARRIER, touch.offset // _SIZE).who.words
-        touch, joins = touch.now().strong("relaxed", "cta"), dict[int, Callable[[int], None]]()
+        words = touch.completed(Completes.MBARRIER, self.batch.shared.mbarriers(touch.offset)).who.words
+        touch, joins = touch.now().atomic(_SCOPE), dict[int, Callable[[int], None]]()
         if self.batch.reporter.tracking:
             joins = {turn: partial(self._bring, word) for turn, word in enumerate(words)}
         self.memory.update(touch, _SIZE, partial(_changed, self.batch, touch, self.events(touch), joins))
@@ -162,17 +174,18 @@ class _Arrivals:
 def _arrivals(batch: Batch, row: Mbarrier, touch: Touch, count: Array, turns: Turns) -> Taken:
     """Let lanes arrive, or count bytes, in their order."""
     arrives = row.action == "arrive"
-    released = batch.phases.arriving(touch, releases=row.orders) if arrives and batch.reporter.tracking else {}
+    tracking = arrives and batch.reporter.tracking
+    released = batch.phases.arriving(touch, row.scope, releases=row.orders) if tracking else {}
     if arrives and not row.expects:
         _fault(batch, touch.site, _lanes_of(touch, count == 0), touch.address, "zero")
         if row.last and not row.drop and (taken := _at_once(batch, touch, count, turns, released)) is not None:
             return taken
-    joins = {turn: partial(_release, batch, clock) for turn, clock in released.items()}
+    joins = {turn: partial(_release, batch, freed) for turn, freed in released.items()}
     return _changed(batch, touch, [_event(row, number) for number in count.tolist()], joins, turns)
 
 
-def _release(batch: Batch, clock: VectorClock | None, offset: int) -> None:
-    batch.phases.release(offset, [clock])
+def _release(batch: Batch, freed: Freed, offset: int) -> None:
+    batch.phases.release(offset, [freed])
 
 
 def _event(row: Mbarrier, number: int) -> Event:
@@ -229,9 +242,7 @@ def _enter(batch: Batch, offset: int, site: Site, event: Event) -> None:
         batch.phases.count(offset, "expects" if event.expects > 0 else "brings", site, abs(event.expects))
 
 
-def _at_once(
-    batch: Batch, touch: Touch, count: Array, turns: Turns, released: Mapping[int, VectorClock | None]
-) -> Taken | None:
+def _at_once(batch: Batch, touch: Touch, count: Array, turns: Turns, released: Mapping[int, Freed]) -> Taken | None:
     """Let lanes arrive together, if no phase is complete before its last arrival; None where one is."""
     words, place = turns.held.view(np.uint64)[:, 0], turns.place
     pending = _pending(words)
@@ -244,9 +255,9 @@ def _at_once(
     before = np.empty_like(count)
     before[order] = summed - count[order] - (summed - count[order])[first][place[order]]
     found, left = _with_pending(words[place], pending[place] - before), _with_pending(words, pending - total)
-    clocks: dict[int, list[VectorClock | None]] = {}
-    for offset, clock in zip(touch.offset[[*released]].tolist(), released.values(), strict=True):
-        clocks.setdefault(offset, []).append(clock)
+    clocks: dict[int, list[Freed]] = {}
+    for offset, freed in zip(touch.offset[[*released]].tolist(), released.values(), strict=True):
+        clocks.setdefault(offset, []).append(freed)
     for offset, some in clocks.items():
         batch.phases.release(offset, some)
     offsets = touch.offset[order[first]].tolist()
@@ -303,7 +314,7 @@ def _waited(batch: Batch, row: Mbarrier, touch: Touch, words: Array, wanted: Arr
     _fault(batch, touch.site, _lanes_of(touch, invalid), touch.address, "absent")
     complete: Array = words >> _PHASE != wanted
     if batch.reporter.tracking:
-        batch.phases.observe(touch, complete, acquires=row.orders)
+        batch.phases.observe(touch, complete, row.scope, acquires=row.orders)
     return np.asarray(complete | invalid)
 
 

@@ -12,7 +12,6 @@ from ...errors import KernelError, OperandError
 from ...operations import Barrier, Exit, Fence, Hint, Stack, Trap
 from ..base import Site, WarpRegister
 from ..block import Batch, Results
-from ..order import ThreadScope
 from ..sync import Awaited
 from .load_store import read
 
@@ -25,7 +24,7 @@ def barrier(batch: Batch, site: Site, row: Barrier, operands: Sequence[Any], lan
         return ()
     if row.cluster:
         if row.action == "arrive":
-            batch.costs.barrier(batch.cluster.arrive(site, lanes, aligned=row.aligned))
+            batch.costs.barrier(batch.cluster.arrive(site, lanes, aligned=row.aligned, releases=row.orders))
         else:
             batch.cluster.wait(site, lanes)
         return ()
@@ -81,7 +80,7 @@ def _numbers(batch: Batch, site: Site, operands: Sequence[Any], lanes: Array) ->
 def fence(batch: Batch, site: Site, row: Fence, operands: Sequence[Any], lanes: Array) -> Results:
     """Order earlier accesses of threads before later ones."""
     if row.order != "weak" and batch.reporter.tracking:
-        batch.clocks.fence(lanes, row.order, ThreadScope.of(row.scope))
+        batch.clocks.fence(lanes, row.order, batch.clocks.scopes.of(row.scope))
     if row.crosses and batch.reporter.tracking and lanes.any():
         batch.clocks.fence_proxy(lanes, row.crosses)
     return ()
@@ -99,7 +98,8 @@ def trap(batch: Batch, site: Site, row: Trap, operands: Sequence[Any], lanes: Ar
     block, warp, lane = np.argwhere(lanes)[0].tolist()
     more = int(np.count_nonzero(lanes)) - 1
     others = f" (and {more} more thread{'s' * (more > 1)})" if more else ""
-    raise KernelError(f"{site}: block {batch.blocks.start + block}, warp {warp}, lane {lane}{others} ended the kernel")
+    block = batch.reporter.running(block)
+    raise KernelError(f"{site}: block {block}, warp {warp}, lane {lane}{others} ended the kernel")
 
 
 def stack(batch: Batch, site: Site, row: Stack, operands: Sequence[Any], lanes: Array) -> Results:

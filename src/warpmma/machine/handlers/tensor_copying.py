@@ -25,18 +25,17 @@ import numpy as np
 from ..._arrays import Array, all_ones
 from ...errors import OperandError, UnsupportedError
 from ...layouts import BoxCopy, TensorMap
-from ...operations import Atomic, TensorCopy, row
+from ...operations import Atomic, Space, TensorCopy, row
 from ..base import Origin, Poison, Site
 from ..block import Batch, Results, touches
 from ..memory import Allocation, Touch
-from ..order import CLUSTER_BLOCKS
 from ..sync import AsyncOperation, Combine, Groups, Touched
+from .bulk_copying import destinations
 from .load_store import address, read
 from .mbarriers import signal
 from .updating import taking_turns
 
 _LINE, _MAP_LINE, _MAP_BYTES = 128, 64, 128
-_ALL_BLOCKS = (1 << CLUSTER_BLOCKS) - 1  # of a cluster, as a mask
 _TRAPS = 'the instruction traps, "illegal instruction"'
 
 
@@ -62,15 +61,15 @@ class _Copy:
     def far_bytes(self) -> int:
         return int(self.far.size.sum())
 
+    def at(self, address: int) -> _Copy:
+        """Return the same copy with its box in another block of the cluster."""
+        by = address - int(self.near.at[0]) + int(self.near.begin[0])
+        return self if by == 0 else replace(self, near=replace(self.near, at=self.near.at + by))
+
 
 def copy_box(batch: Batch, site: Site, row: TensorCopy, operands: Sequence[Any], lanes: Array) -> Results:
     """Begin copies of boxes."""
     at, where, barriers, numbers, mask = _given(batch, site, row, operands, lanes)
-    if mask is not None:
-        others = lanes & (mask != _ALL_BLOCKS)
-        says = "a mask of blocks, not 1: a block is a cluster of its own, of rank 0 alone"
-        batch.reporter.report("bounds", site, others, mask, says)
-        lanes = lanes & ~others
     lanes = lanes & batch.reporter.aligned(site, at, _LINE, lanes)
     copies, lanes = _copies(batch, site, row, at, where, numbers, lanes)
     if not copies:
@@ -82,11 +81,14 @@ def copy_box(batch: Batch, site: Site, row: TensorCopy, operands: Sequence[Any],
         _store(batch, site, row, copies, lanes)
     else:
         assert barriers is not None
-        operations = _load(batch, site, copies, lanes)
         sizes: Array = np.zeros(lanes.shape, np.int64)
         sizes[lanes] = [copy.box.copied_bytes for copy in copies]
-        for found in signal(batch, site, barriers, sizes, lanes):
-            batch.async_operations.arrival(site, at, found.touch.lanes, found, operations)
+        number: Array = np.cumsum(lanes).reshape(lanes.shape) - 1
+        for to, counters, some in destinations(batch, site, at, barriers, mask, lanes):
+            mine = [copies[i].at(place) for i, place in zip(number[some].tolist(), to[some].tolist(), strict=True)]
+            operations = _load(batch, site, row, mine, some)
+            for found in signal(batch, site, counters, sizes, some):
+                batch.async_operations.arrival(site, to, found.touch.lanes, found, operations)
     return ()
 
 
@@ -262,7 +264,9 @@ def _taken(
     return data, bits, origin, sources
 
 
-def _load(batch: Batch, site: Site, copies: Sequence[_Copy], lanes: Array) -> list[AsyncOperation]:
+def _load(
+    batch: Batch, site: Site, row: TensorCopy, copies: Sequence[_Copy], lanes: Array
+) -> list[AsyncOperation]:  # fmt: skip
     """Begin loads."""
     sizes = [-(-copy.far_bytes // 8) * 8 for copy in copies]
     data, bits, origin, sources = _taken(batch, site, copies, "far", sizes, lanes)
@@ -270,7 +274,7 @@ def _load(batch: Batch, site: Site, copies: Sequence[_Copy], lanes: Array) -> li
     poisoned = None
     if origin is not None:
         poisoned = [_carried(copy.box).load(_spread(copy.box, x)) for copy, x in zip(copies, bits, strict=True)]
-    return _begin(batch, site, "near", copies, landed, poisoned, origin, sources, lanes, None)
+    return _begin(batch, site, row.space, copies, landed, poisoned, origin, sources, lanes, None)
 
 
 def _store(batch: Batch, site: Site, row: TensorCopy, copies: Sequence[_Copy], lanes: Array) -> None:
@@ -290,7 +294,7 @@ def _store(batch: Batch, site: Site, row: TensorCopy, copies: Sequence[_Copy], l
         for copy, into, x in zip(copies, poisoned, bits, strict=True):
             copy.box.store(into, x)
     if not row.operation:
-        _begin(batch, site, "far", copies, data, poisoned, origin, sources, lanes, "cp.async.bulk")
+        _begin(batch, site, "global", copies, data, poisoned, origin, sources, lanes, "cp.async.bulk")
         return
     if poisoned is not None:
         bad = lanes.copy()
@@ -312,14 +316,13 @@ def _spread(box: BoxCopy, bits: Array) -> Array:
 
 
 def _begin(
-    batch: Batch, site: Site, side: str, copies: Sequence[_Copy], data: Sequence[Array],
+    batch: Batch, site: Site, space: Space, copies: Sequence[_Copy], data: Sequence[Array],
     poisoned: Sequence[Array] | None, origin: Origin | None, sources: list[Touched], lanes: Array,
     groups: Groups | None, combine: Combine | None = None,
 ) -> list[AsyncOperation]:  # fmt: skip
-    """Begin operations that write the runs of one side, with the bytes and the poison of each copy."""
+    """Begin operations that write the runs in a space, with the bytes and the poison of each copy."""
     operations: list[AsyncOperation] = []
-    space = "shared" if side == "near" else "global"
-    for part in _parts(copies, side, lanes):
+    for part in _parts(copies, "far" if space == "global" else "near", lanes):
 
         def cut(of: Sequence[Array], part: _Part = part) -> Array:
             return np.stack([of[i][b : b + part.size] for i, b in zip(part.which, part.begin, strict=True)])
@@ -364,7 +367,7 @@ def _combine(
         combine = partial(_combined, batch, reduction.reds[type_], "shared" if type_ in ("f32", "tf32") else "global")
         mine = [(allocation, of) for allocation, touch in sources if len((of := touch.of(some)).offset)]
         of_type, values = [copies[i] for i in which], [data[i] for i in which]
-        _begin(batch, site, "far", of_type, values, None, None, mine, some, "cp.async.bulk", combine)
+        _begin(batch, site, "global", of_type, values, None, None, mine, some, "cp.async.bulk", combine)
 
 
 def _combined(batch: Batch, red: str, like: str, memory: Allocation, touch: Touch, data: Array) -> None:

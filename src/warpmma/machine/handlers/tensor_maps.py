@@ -21,7 +21,6 @@ from ...layouts import replace_field
 from ...operations import MapPublication, MapReplacement
 from ..base import Poison, Site, WarpRegister
 from ..block import Batch, Results, load, store, touches
-from ..order import ThreadScope
 from .load_store import address, check_whole, read
 
 _BYTES, _ALIGNMENT = 128, 64
@@ -73,5 +72,5 @@ def publish(batch: Batch, site: Site, row: MapPublication, operands: Sequence[An
     held = None if poison is None else Poison(poison.bits, poison.origin)
     store(batch, site, "global", places[0], data, first, poison=held)
     if batch.reporter.tracking:
-        batch.clocks.fence(lanes, "release", ThreadScope.of(row.scope))
+        batch.clocks.fence(lanes, "release", batch.clocks.scopes.of(row.scope))
     return ()

@@ -11,23 +11,24 @@ The rules:
 3. Poison is combined like values: an element that is changed by poison, or that holds it, is poison after that, and in
    every lane that changes it at once. What `cas` compares and writes, and finds, decides something.
 4. Atomics do not race with each other if the scope of each holds both threads (`happens_before`); they race with
-   everything else.
+   everything else. What is a load and a store on the memory of another block races with all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, cast
 
 import numpy as np
 
 from ..._arrays import Array
+from ...errors import UnsupportedError
 from ...formats import FORMATS, FloatFormat
 from ...operations import DTYPES, Atomic
 from ..base import Poison, Site, in_turns, joined
 from ..block import Batch, Results, touches
-from ..memory import Taken, Turns
+from ..memory import Allocation, Space, Taken, Touch, Turns
 from .load_store import address, read, stored
 
 
@@ -38,14 +39,15 @@ def update(batch: Batch, site: Site, row: Atomic, operands: Sequence[Any], lanes
     found = np.zeros((*lanes.shape, row.size), np.uint8)
     poison: Poison | None = None
     decides = not batch.reporter.follows or row.operation == "cas"
-    for space, allocation, touch in touches(batch, site, row.space, at, row.size, lanes):
+    for space, allocation, touch in _apart(batch, row, touches(batch, site, row.space, at, row.size, lanes)):
         if not space.writeable(allocation, touch):
             continue
         batch.costs.moved(site, space.name, row.size * len(touch.offset))
         turns = partial(taking_turns, batch, row, space.name, [x[touch.lanes] for x in values])
         held = None if given is None else given.of(touch.lanes)
-        strong = touch.strong(row.order, row.scope)
-        found[touch.lanes], bad = allocation.update(strong, row.bits // 8, turns, given=held, decides=decides)
+        found[touch.lanes], bad = allocation.update(
+            _strong(batch, row, space, touch), row.bits // 8, turns, given=held, decides=decides
+        )
         if bad is not None:
             poison = bad.on(touch.lanes, found.shape, poison)
     if not row.returns:
@@ -59,6 +61,38 @@ def update(batch: Batch, site: Site, row: Atomic, operands: Sequence[Any], lanes
         )
         for i in range(row.registers)
     )  # fmt: skip
+
+
+def _foreign(batch: Batch, touch: Touch) -> Array:
+    """Return which lanes, bool `[n]`, access the shared memory of another block."""
+    return np.asarray(batch.shared.blocks_of(touch.offset) != np.nonzero(touch.lanes)[0])
+
+
+def _apart(
+    batch: Batch, row: Atomic, accesses: Iterable[tuple[Space, Allocation, Touch]]
+) -> Iterator[tuple[Space, Allocation, Touch]]:
+    """Separate the accesses to other blocks of those that are not atomic there."""
+    for space, allocation, touch in accesses:
+        if not row.divided or space is not batch.shared or batch.clocks.scopes.cluster == 1:
+            yield space, allocation, touch
+            continue
+        far: Array = np.zeros(touch.lanes.shape, bool)
+        far[touch.lanes] = _foreign(batch, touch)
+        if row.packed and far.any():
+            raise UnsupportedError(
+                f"{touch.site}: in the shared memory of another block ptxas 13.0 adds {row.type} as one integer, and "
+                f"so an H200 does; expected .{row.type.removesuffix('x2')}, which is added as a float there"
+            )
+        for some in (touch.lanes & ~far, far):
+            if some.any():
+                yield space, allocation, touch.of(some)
+
+
+def _strong(batch: Batch, row: Atomic, space: Space, touch: Touch) -> Touch:
+    """Return an access with the order of the instruction; a load and a store are weak."""
+    if row.divided and space is batch.shared and _foreign(batch, touch).any():
+        return touch
+    return touch.strong(row.order, row.scope)
 
 
 def _operands(

@@ -28,7 +28,7 @@ The rules:
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -37,12 +37,16 @@ from ..._arrays import Array, all_ones
 from ..base import GrainRuns, Origin, Poison, PoisonBytes, Site, all_set, get, store_order, words_at
 from ..order import (
     WARP_BIT,
+    Agents,
     Completes,
     Key,
     SyncCells,
     ThreadScope,
+    VectorClock,
+    VectorClocks,
     asynchronous,
     block_of,
+    blocks_of,
     completed_by,
     outside_scopes,
     thread_of,
@@ -56,6 +60,7 @@ UNWRITTEN = "unwritten memory is read"
 _OBSERVES = {Completes.MBARRIER: "wait at the mbarrier", Completes.GROUPS: "wait_group"}
 _FENCES = {
     ThreadScope.GPU: ("__threadfence()", "fence.acq_rel.gpu"),
+    ThreadScope.CLUSTER: ("__threadfence()", "fence.acq_rel.cluster"),
     ThreadScope.CTA: ("__threadfence_block()", "fence.acq_rel.cta"),
 }
 """Fences of CUDA C++ and of PTX, by the scope of the memory in which threads meet."""
@@ -87,7 +92,7 @@ class AccessShadow(Shadow):
         self, reporter: Reporter, data: Array, *, written: bool | WrittenGrains, scope: ThreadScope, cause: str,
         phase: int, element: Callable[[int, int], str], key: Key,
     ) -> None:  # fmt: skip
-        self._key = key
+        self._key, self._space = key, "global" if scope == ThreadScope.GPU else "shared"
         self._data, self._phase = data, phase
         self.grains = Grains(data.size, written=written, scope=scope, phase=phase)
         self._sources: list[tuple[Touch, Overwritten]] = []  # of pending copies
@@ -228,7 +233,7 @@ class AccessShadow(Shadow):
         self._check_readers(touch, grains, None)
         contested = self._contested(touch, grains, touch.size // element)
         last = self.grains.note_write(grains, touch.who.words, touch.time)
-        apart = None if last is None else outside_scopes(last, touch.who.words[:, None])
+        apart = None if last is None else outside_scopes(last, touch.who.words[:, None], touch.clocks.scopes)
         if last is not None and apart is not None and apart.any():
             self._report_at_once(touch, np.where(apart, last, np.uint64(0)), "changes it")
         if (unwritten := self._unwritten(touch, grains, element, travels=not decides)) is not None:
@@ -264,8 +269,9 @@ class AccessShadow(Shadow):
             self.grains.note_write(self.grains.at(places, element), words, touch.time)
         lanes = taken.open.reshape(number, -1)
         self._report("order", touch, lanes, "other threads change it too, unordered: which comes first is open")
-        order = taken.order if element == touch.size else None
-        self._act(touch, reads=True, writes=np.asarray(taken.wrote.reshape(number, -1).any(axis=1)), turns=order)
+        if touch.order != "weak":
+            order = taken.order if element == touch.size else None
+            self._act(touch, reads=True, writes=np.asarray(taken.wrote.reshape(number, -1).any(axis=1)), turns=order)
 
     def _act(self, touch: Touch, *, reads: bool, writes: Array | None, turns: Array | None = None) -> None:
         """Acquire and release clocks (`causality`), in some order."""
@@ -328,6 +334,29 @@ class AccessShadow(Shadow):
         grains, _ = self._claim(touch, None)
         self.grains.forget(grains)
 
+    def unordered_in(self, place: range, but: Sequence[range], block: int, clock: VectorClock) -> Array:
+        """Return the words of other blocks' accesses to bytes that do not happen before what a clock's owner does.
+
+        Parameters
+        ----------
+        place : range
+            Offsets of the bytes, which are those of a block.
+        but : sequence of range
+            Bytes of these that do not count.
+        block : int
+            Of the grid.
+        clock : VectorClock
+        """
+        counts: Array = np.zeros(self.grains.count, bool)
+        counts[place.start // self.grains.grain : place.stop // self.grains.grain] = True
+        for each in but:
+            counts[each.start // self.grains.grain : -(-each.stop // self.grains.grain)] = False
+        tables = [x for x in (self.grains.writer, *self.grains.read(0, exact=False)) if x is not None]
+        words = np.unique(np.concatenate([table[counts] for table in tables])) if tables else np.zeros(0, np.uint64)
+        words = words[(words != 0) & ~asynchronous(words)]
+        words = words[blocks_of(words) != block]
+        return np.asarray(words[~clock.covers(words)])
+
     # Rules 1 and 2
 
     def _claim(self, touch: Touch, data: Array | None) -> tuple[GrainRuns, Array | None]:
@@ -375,7 +404,7 @@ class AccessShadow(Shadow):
         found = touch.clocks.unordered(words, touch.who, races=False)
         if found is None:
             return
-        found &= ~outside_scopes(words, touch.who.words[:, None])
+        found &= ~outside_scopes(words, touch.who.words[:, None], touch.clocks.scopes)
         if (which := found.any(axis=1)).any():
             some, seen = GrainRuns(grains.first[which], grains.each), np.where(found, words, np.uint64(0))[which]
             self.grains.note_observed(some, touch.who.words[which], seen)
@@ -396,8 +425,10 @@ class AccessShadow(Shadow):
         if not touch.proxy or writer is None:
             return None
         words = words_at(writer, grains)
-        bad = touch.clocks.uncrossed(words, touch.who, "shared" if self.grains.one_block else "global")
-        return None if bad is None else (bad, words)
+        bad = touch.clocks.uncrossed(words, touch.who, self._space)
+        if bad is not None and (pending := self.grains.pending_at(grains)) is not None:
+            bad &= pending == 0  # no thread has written them
+        return None if bad is None or not bad.any() else (bad, words)
 
     def _check_proxy(self, touch: Touch, grains: GrainRuns) -> None:
         if (stale := self._uncrossed(touch, grains)) is not None:
@@ -407,9 +438,9 @@ class AccessShadow(Shadow):
         """Report reads of threads that the async proxy overwrites without a proxy fence between (A12)."""
         if not touch.proxy or not self._reporter.strict:
             return
-        clocks, space = touch.clocks, "shared" if self.grains.one_block else "global"
+        clocks = touch.clocks
         for readers in self.grains.read(clocks.floor, exact=False):
-            if (bad := clocks.uncrossed(words_at(readers, grains), touch.who, space)) is not None:
+            if (bad := clocks.uncrossed(words_at(readers, grains), touch.who, self._space)) is not None:
                 lane, place = np.argwhere(bad)[0]
                 word = words_at(readers, grains)[lane, place]
                 other = clocks.site(word)
@@ -434,6 +465,7 @@ class AccessShadow(Shadow):
                 continue
             held = words_at(readers, grains)
             found = clocks.unordered(held, touch.who)
+            found = self._still_reading(clocks, found, held, touch.who)
             if found is not None:
                 words = held if words is None or bad is None else np.where(bad, words, held)
                 bad = found if bad is None else bad | found
@@ -441,11 +473,18 @@ class AccessShadow(Shadow):
             self._late(touch, bad, words, data)
         lane, place, readers = self.grains.meetings(grains)
         found = clocks.unordered(readers[:, None], touch.who.some(lane)) if len(lane) else None
+        found = self._still_reading(clocks, found, readers[:, None], touch.who.some(lane))
         if found is not None:
             bad, words = np.zeros(grains.shape, bool), np.zeros(grains.shape, np.uint64)
             hit = found[:, 0]
             bad[lane[hit], place[hit]], words[lane[hit], place[hit]] = True, readers[hit]
             self._late(touch, bad, words, data)
+
+    def _still_reading(self, clocks: VectorClocks, bad: Array | None, words: Array, who: Agents) -> Array | None:
+        """Return which reads that are unordered with writes, `[n, m]`, are not known to be over (A9)."""
+        if bad is None or clocks.scopes.cluster == 1 or self._reporter.strict:
+            return bad
+        return bad & clocks.still_reading(words, who)
 
     def _late(self, touch: Touch, bad: Array, words: Array, data: Array | None) -> None:
         """Report a write of what others have read, or note the bytes that it changes (`late_writes`).
@@ -506,7 +545,9 @@ class AccessShadow(Shadow):
             block = f" of {self._reporter.block_named(block_of(word))}" * (block_of(word) != block_of(own))
             return f"an asynchronous operation{block}", f"no {_OBSERVES[how]} lies between (rule A7)"
         if block_of(word) != block_of(own):
-            who, between = f"warp {warp} of {self._reporter.block_named(int(block_of(word)))}", "blocks are unordered"
+            who, between = f"warp {warp} of {self._reporter.block_named(block_of(word))}", "blocks are unordered"
+            if touch.clocks.scopes.cluster > 1 and self._space == "shared":
+                between = "nothing orders that: no barrier.cluster, and no mbarrier or fence of scope .cluster"
         elif warp != thread_of(own)[0]:
             who, between = f"warp {warp}", "no barrier lies between"
         else:

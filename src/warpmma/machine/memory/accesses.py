@@ -61,8 +61,12 @@ class Touch:
         """Return the same access with an order; a "weak" one is not strong."""
         if order == "weak":
             return self
-        of = ThreadScope.of(scope)
+        of = self.clocks.scopes.of(scope)
         return replace(self, who=self.who.strong(of), order=order, scope=of)
+
+    def atomic(self, scope: MemoryScope) -> Touch:
+        """Return the same access, strong, but without effect on clocks: those of an mbarrier are kept elsewhere."""
+        return replace(self, who=self.who.strong(self.clocks.scopes.of(scope)))
 
 
 class Turns(NamedTuple):

@@ -1,4 +1,12 @@
-"""The shared memory of a batch of blocks: each block has its own, from address 0."""
+"""The shared memory of a batch of blocks: each block has its own.
+
+The rules (PTX ISA 9.1, 5.1.7 and 9.7.9.23; `lab.record.clusters`, measured on an H200):
+
+1. The memory of a block begins at its rank in the cluster times 2**24: so an address names the block, in all blocks of
+   a cluster alike. Without a cluster every rank is 0.
+2. `.shared::cta`, which `.shared` means, is the thread's own block. `.shared::cluster` and generic addresses reach
+   every block of the cluster that has threads left; an H200 fails a launch that reaches for another.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +16,11 @@ from functools import cached_property, lru_cache, partial
 import numpy as np
 
 from ..._arrays import Array, frozen
-from ..base import Site, flat, locate
-from ..order import ThreadScope, VectorClocks
+from ...operations import RANK_BIT
+from ..base import Lanes, Site, flat, locate
+from ..order import VectorClock, VectorClocks, block_of, thread_of
 from ..report import Reporter, element_at
+from .access_shadow import AccessShadow
 from .accesses import Touch
 from .address_space import nearest
 from .allocation import Allocation
@@ -19,6 +29,7 @@ from .spaces import Space
 Variables = Sequence[tuple[str, range]]
 
 _ALIGNMENT = 16  # of the start of each block's memory
+_MBARRIER, _MBARRIERS = 8, 1024  # bytes of one, and numbers of them in a block
 
 
 @lru_cache(maxsize=8)
@@ -46,15 +57,21 @@ class SharedMemory(Space):
     ----------
     reporter : Reporter
     clocks : VectorClocks
-    blocks, size : int
-        `size` in bytes for each block.
+    lanes : Lanes
+    size : int
+        Bytes of each block.
+
+    Attributes
+    ----------
+    scope : ThreadScope
+        The threads that can access it: those of a block, or of a cluster.
     """
 
     name = "shared"
-    scope = ThreadScope.CTA
 
-    def __init__(self, reporter: Reporter, clocks: VectorClocks, blocks: int, size: int) -> None:
-        self.size, self._blocks = size, blocks
+    def __init__(self, reporter: Reporter, clocks: VectorClocks, lanes: Lanes, size: int) -> None:
+        self.size, self._lanes, self._cluster = size, lanes, clocks.scopes.cluster
+        self.scope = clocks.scopes.of("cluster")
         self._stride = -(-size // _ALIGNMENT) * _ALIGNMENT
         self._reporter, self._clocks = reporter, clocks
         self._variables: list[tuple[str, range]] = []
@@ -63,16 +80,16 @@ class SharedMemory(Space):
     @cached_property
     def _all(self) -> Allocation:
         """The memory of all blocks, made at the first access."""
-        data = np.zeros(self._blocks * self._stride // 8, np.uint64).view(np.uint8)
+        data = np.zeros(self._lanes.shape[0] * self._stride // 8, np.uint64).view(np.uint8)
         # Not a method: memory in a reference cycle would stay until the next garbage collection.
-        element = partial(_element, self._variables)
+        element = partial(_element, self._variables) if self._cluster == 1 else partial(_of_rank, self._variables)
         key = "shared", self._clocks.blocks.start
         return Allocation(self._reporter, data, written=False, scope=self.scope, element=element, key=key)
 
     @cached_property
     def _base(self) -> Array:
         """Where the memory of each block begins, `[block, 1, 1]`."""
-        return (np.arange(self._blocks, dtype=np.int64) * self._stride)[:, None, None]
+        return (np.arange(self._lanes.shape[0], dtype=np.int64) * self._stride)[:, None, None]
 
     def declare(self, variables: Variables) -> None:
         """Set where variables are: bytes between them are out of bounds, and dynamic shared memory follows the last.
@@ -98,29 +115,107 @@ class SharedMemory(Space):
 
     def _touch(self, site: Site, address: Array, size: int, lanes: Array, alignment: int) -> Touch:
         """Return the access of the lanes whose addresses are valid; report the others."""
+        if self._cluster > 1:
+            return self._in_cluster(site, address, size, lanes, alignment)
         if (one := locate(flat(address), flat(lanes), self._bounds, size, alignment)) is not None:
             piece, inside = one
             return self._at(site, address, size, lanes, inside, int(self._bounds[0][piece]))
+        lanes = self._valid(site, address, address, size, lanes, alignment)
+        return self._at(site, address, size, lanes, place=self._base + address.astype(np.int64))
+
+    def _valid(
+        self, site: Site, address: Array, inside: Array, size: int, lanes: Array, alignment: int
+    ) -> Array:  # fmt: skip
+        """Return the lanes whose addresses are valid `inside` of a block; report the others."""
         lanes = lanes & self._reporter.aligned(site, address, alignment, lanes)
-        outside = lanes & ((address > self.size) | (address.astype(np.int64) > self.size - size))
+        outside = lanes & ((inside > self.size) | (inside.astype(np.int64) > self.size - size))
         self._reporter.report("bounds", site, outside, address, self._beyond(size))
         lanes = lanes & ~outside
         if self._room is not None:
-            between = lanes & (self._room[np.where(lanes, address, 0).astype(np.int64)] < size)
+            between = lanes & (self._room[np.where(lanes, inside, 0).astype(np.int64)] < size)
             self._reporter.report("bounds", site, between, address, self._nearest(size))
             lanes = lanes & ~between
-        return self._at(site, address, size, lanes)
+        return lanes
+
+    def ended(self, block: int, mbarriers: Sequence[int], clock: VectorClock) -> None:
+        """Report other blocks' accesses to the memory of a block that nothing orders before its last thread ends (A18).
+
+        Parameters
+        ----------
+        block : int
+            Of the batch.
+        mbarriers : sequence of int
+            Offsets of mbarriers in the memory of all blocks: what signals these is counted, and needs no order.
+        clock : VectorClock
+            What the threads of the block know when they end, joined.
+        """
+        if "_all" not in vars(self) or not isinstance(shadow := self._all.shadow, AccessShadow):
+            return
+        place, number = range(block * self._stride, (block + 1) * self._stride), self._clocks.blocks[block]
+        but = [range(at, at + _MBARRIER) for at in mbarriers if at in place]
+        for word in shadow.unordered_in(place, but, number, clock):
+            if (site := self._clocks.site(word)) is not None:
+                at: Array = np.zeros(self._lanes.shape, bool)
+                at[(block_of(word) - self._clocks.blocks.start, *thread_of(word))] = True
+                self._reporter.report("race", site, at, detail=self._ended(number), rule="A18")
+
+    def _ended(self, number: int) -> str:
+        block = self._reporter.block_named(number)
+        return f"in the shared memory of {block}, and nothing orders that before the last thread of {block} ends"
+
+    # Rules 1 and 2
+
+    @property
+    def _ranks(self) -> Array:
+        """The rank of each block, `[block, 1, 1]`."""
+        return (np.arange(self._lanes.shape[0], dtype=np.int64) % self._cluster)[:, None, None]
+
+    @property
+    def starts(self) -> Array:
+        """The address of each block's memory, `[block, 1, 1]`."""
+        return self._ranks << RANK_BIT
+
+    def reached(self, site: Site, address: Array, lanes: Array, *, own: bool) -> Array:
+        """Return which lanes reach the memory of a block by an address; report the others."""
+        rank = _rank(address)
+        if own:
+            far = lanes & (rank != self._ranks)
+            self._reporter.report("bounds", site, far, address, _foreign)
+            return np.asarray(lanes & ~far)
+        beyond = lanes & (rank >= self._cluster)
+        says = f"no block of the cluster, which has the ranks 0 to {self._cluster - 1}, is at this address"
+        self._reporter.report("bounds", site, beyond, address, says)
+        lanes = lanes & ~beyond
+        running = np.asarray(self._lanes.alive.any(axis=(1, 2)))
+        gone = lanes & ~running[np.where(lanes, self._blocks_at(rank), 0)]
+        self._reporter.report("bounds", site, gone, address, _exited)
+        return np.asarray(lanes & ~gone)
+
+    def _blocks_at(self, rank: Array) -> Array:
+        """Return the blocks that ranks mean, `[block, warp, lane]`."""
+        first = np.arange(self._lanes.shape[0], dtype=np.int64)[:, None, None] // self._cluster * self._cluster
+        return np.asarray(first + rank)
+
+    def _in_cluster(self, site: Site, address: Array, size: int, lanes: Array, alignment: int) -> Touch:
+        """Return the access of the lanes whose addresses are valid in a block of their cluster."""
+        lanes = self.reached(site, address, lanes, own=False)
+        rank, inside = _rank(address), (address & address.dtype.type((1 << RANK_BIT) - 1)).astype(np.int64)
+        lanes = self._valid(site, address, inside, size, lanes, alignment)
+        return self._at(site, address, size, lanes, place=inside + self._blocks_at(rank) * self._stride)
 
     def _beyond(self, size: int) -> Callable[[int], str]:
         """Describe an address beyond shared memory."""
 
         def says(address: int) -> str:
+            if self._cluster == 1 and address >> RANK_BIT:
+                return f"the address of a block of rank {address >> RANK_BIT}, and each block is a cluster of its own"
             text = f"{size} bytes that are not all in shared memory, which has {self.size} bytes"
             return f"{text}; the nearest, {self._near(address, size)}" if self._variables else text
 
         return says
 
     def _near(self, address: int, size: int) -> str:
+        address = address if self._cluster == 1 else address & (1 << RANK_BIT) - 1
         return nearest(((name, place.start, place.stop) for name, place in self._variables), address, size)
 
     def _nearest(self, size: int) -> Callable[[int], str]:
@@ -138,26 +233,62 @@ class SharedMemory(Space):
         name = _element(self._variables, address, size).removesuffix(f" of {size} bytes")
         return block, name or f"address {address:#x}"
 
+    def blocks_of(self, offset: Array) -> Array:
+        """Return the blocks of the batch that offsets in the memory of all are in."""
+        return np.asarray(offset // max(self._stride, 1))
+
+    def mbarriers(self, offset: Array) -> Array:
+        """Return the numbers of the mbarriers at offsets in the memory of all blocks: see `Agents.completed`."""
+        inside = offset % max(self._stride, 1) // _MBARRIER
+        return np.asarray(self.blocks_of(offset) * _MBARRIERS + inside % _MBARRIERS)
+
     def word(self, offset: int) -> int:
         """Return the 64 bits at an offset in the memory of all blocks."""
         return int(self._all.data[offset : offset + 8].view(np.uint64)[0])
 
     def _at(
-        self, site: Site, address: Array, size: int, lanes: Array, inside: Array | None = None, start: int = 0
-    ) -> Touch:
-        """Return the access of lanes; `inside` are their offsets from `start` in their block's memory, if known."""
+        self, site: Site, address: Array, size: int, lanes: Array, inside: Array | None = None, start: int = 0,
+        place: Array | None = None,
+    ) -> Touch:  # fmt: skip
+        """Return the access of lanes.
+
+        `inside` are their offsets from `start` in their block's memory, if known; or `place`, `[block, warp, lane]`,
+        has their offsets in the memory of all blocks.
+        """
         time = self._clocks.tick(site)
         if inside is not None and len(inside) == lanes.size:
             by_block = inside.reshape(len(self._base), -1)
             by_block += self._base[:, :, 0] + start
             offset = inside
         else:
-            offset = self._base + address.astype(np.int64)
-            offset = offset.reshape(-1) if lanes.all() else offset[lanes]
+            place = self._base + address.astype(np.int64) if place is None else place
+            offset = place.reshape(-1) if lanes.all() else place[lanes]
         who = self._clocks.who(time, lanes, len(offset))
         return Touch(
             site=site, time=time, clocks=self._clocks, address=address, lanes=lanes, offset=offset, size=size, who=who
         )
+
+
+def _rank(address: Array) -> Array:
+    """Return the ranks in addresses, unsigned integers, as signed ones."""
+    return np.asarray((address >> address.dtype.type(RANK_BIT)).astype(np.int64))
+
+
+def _foreign(address: int) -> str:
+    return (
+        f"an address of the block of rank {address >> RANK_BIT} in its cluster, where .shared::cta is the thread's "
+        "own; expected .shared::cluster or a generic address"
+    )
+
+
+def _exited(address: int) -> str:
+    return f"the block of rank {address >> RANK_BIT} has exited"
+
+
+def _of_rank(variables: Variables, address: int, size: int) -> str:
+    """Name an element in a block of a cluster."""
+    name = _element(variables, address & (1 << RANK_BIT) - 1, size)
+    return f"{name} of rank {address >> RANK_BIT}" if name else ""
 
 
 def _element(variables: Variables, address: int, size: int) -> str:

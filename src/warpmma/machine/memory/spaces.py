@@ -44,7 +44,7 @@ class Space(ABC):
     """
 
     name: ClassVar[str]
-    scope: ClassVar[ThreadScope]
+    scope: ThreadScope
     keeps_poison: ClassVar[bool] = True
 
     _reporter: Reporter

@@ -9,12 +9,13 @@ from .access_words import (
     Completes,
     asynchronous,
     block_of,
+    blocks_of,
     completed_by,
     outside_scopes,
     thread_of,
 )
-from .causality import SyncCells
+from .causality import ByScope, Released, SyncCells
 from .happens_before import History, VectorClocks
 from .late_writes import Key, LateWrites
-from .thread_scopes import CLUSTER_BLOCKS, ThreadScope
+from .thread_scopes import ThreadScope, ThreadScopes
 from .vector_clock import VectorClock, joined

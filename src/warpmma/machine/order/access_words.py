@@ -2,8 +2,9 @@
 
 An agent is a thread, or what completes an asynchronous operation (`Completes`): a thread's groups, or an mbarrier. The
 number of a block has 28 bits; the two above it say which kind of agent it is, so that an asynchronous access looks like
-one of another block. A block has at most 1024 threads, and as many numbers for mbarriers. The strength is 0 for a weak
-access, otherwise the number of its scope in `LEVELS`, counted from 1.
+one of another block. A block has at most 1024 threads, and as many numbers for mbarriers; the block of an mbarrier is
+the one in whose shared memory it lies. The strength is 0 for a weak access, otherwise the number of its scope in
+`LEVELS`, counted from 1.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import numpy as np
 
 from ..._arrays import Array
 from ...registers import LANES
-from .thread_scopes import LEVELS, ThreadScope
+from .thread_scopes import LEVELS, ThreadScope, ThreadScopes
 
 _STRENGTH, _TIME, _THREAD = 2, 22, 10
 _BLOCK = _STRENGTH + _TIME + _THREAD
@@ -31,6 +32,8 @@ WARP_BIT = THREAD_BIT + _U(LANES.bit_length() - 1)
 """The lowest bit of the time, the thread, the thread's warp and the block in a word; and masks of the parts."""
 
 _KIND = 62
+_BLOCKS = _U((1 << _KIND - _BLOCK) - 1)
+_AGENT = _BLOCKS << _U(_THREAD) | THREADS
 
 
 class Completes(IntEnum):
@@ -42,12 +45,16 @@ class Completes(IntEnum):
 
 
 _STRENGTHS = {scope: _U(number) for number, scope in enumerate(LEVELS, 1)}
-_DIVIDING = tuple((scope, number) for scope, number in _STRENGTHS.items() if scope.divides_grid)
 
 
 def block_of(word: Any) -> int:
     """Return the block of the grid of an access."""
     return (int(word) >> _BLOCK & (1 << _KIND - _BLOCK) - 1) - 1
+
+
+def blocks_of(words: Any) -> Any:
+    """Return the blocks of the grid of accesses."""
+    return (words >> BLOCK_BIT & _BLOCKS).astype(np.int64) - 1
 
 
 def thread_of(word: Any) -> tuple[int, int]:
@@ -75,12 +82,13 @@ def time_of(words: Any) -> Any:
     return words >> TIME_BIT & _U(LAST_TIME)
 
 
-def outside_scopes(a: Array, b: Array) -> Array:
+def outside_scopes(a: Array, b: Array, scopes: ThreadScopes) -> Array:
     """Mark pairs of accesses where one is weak, or where the narrower scope does not include both threads."""
     both = np.minimum(a & STRONG, b & STRONG)
     outside = both == 0
-    for scope, strength in _DIVIDING:
-        outside = outside | ((both == strength) & (scope.group(a >> BLOCK_BIT) != scope.group(b >> BLOCK_BIT)))
+    for scope in scopes.levels:
+        if scope < ThreadScope.GPU and (some := both == _STRENGTHS[scope]).any():
+            outside = outside | (some & (scopes.group(scope, blocks_of(a)) != scopes.group(scope, blocks_of(b))))
     return np.asarray(outside)
 
 
@@ -111,10 +119,14 @@ class Agents:
         return Agents(self.words[which], self.first)
 
     def completed(self, how: Completes, numbers: Array | None = None) -> Agents:
-        """Return what completes operations of these threads: their groups, or mbarriers by their numbers `[n]`."""
-        words = self.words | _U(how << _KIND)
-        if numbers is not None:
-            words = words & ~(THREADS << THREAD_BIT) | (numbers.astype(_U) & THREADS) << THREAD_BIT
+        """Return what completes operations of these threads: their groups, or mbarriers by their numbers `[n]`.
+
+        The number of an mbarrier is that of its block in the batch, times 1024, plus one of up to 1024 in the block.
+        """
+        if numbers is None:
+            return Agents(self.words | _U(how << _KIND), self.first)
+        named = (numbers + (self.first + 1 << _THREAD)).astype(_U)
+        words = self.words & ~(_AGENT << THREAD_BIT) | named << THREAD_BIT | _U(how << _KIND)
         return Agents(words, self.first)
 
     def strong(self, scope: ThreadScope) -> Agents:

@@ -8,7 +8,7 @@ The rules (PTX ISA 9.1, 8.7 to 8.10: release and acquire patterns, observation, 
 2. An acquire is an `.acquire` read, or a strong read followed by a fence of the same thread: the thread joins the clock
    that it found to its own.
 3. Writes, reads and fences have scopes (`thread_scopes`). A clock that was found counts only if each scope includes
-   both threads. So clocks are kept by scope: those for any thread, and those for threads of one block.
+   both threads. So clocks are kept by scope: those for any thread, for threads of one cluster, and of one block.
 4. Threads that synchronize at a barrier get the joined clocks that any of them has acquired (`happens_before`, rule 4).
 5. Lanes of one warp that access one cell at once count as one: each finds what was there before all of them.
 6. If threads of a block execute `fence.sc` of the widest scope and all threads of the block then synchronize, a strong
@@ -23,7 +23,7 @@ The rules (PTX ISA 9.1, 8.7 to 8.10: release and acquire patterns, observation, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -33,7 +33,7 @@ from ..._arrays import Array
 from ...operations import MemoryOrder
 from ...registers import LANES
 from .known_times import KnownTimes
-from .thread_scopes import LEVELS, ThreadScope
+from .thread_scopes import LEVELS, ThreadScope, ThreadScopes
 from .vector_clock import Moment, VectorClock, joined
 
 CELL = 4
@@ -42,28 +42,44 @@ CELL = 4
 _WIDEST = LEVELS[-1]
 
 
-@dataclass(eq=False)
-class _Released:
-    """The clocks that were released to a cell since it was last stored to, by scope and by set of threads (rule 3).
+ByScope = Mapping[ThreadScope, "VectorClock | None"]
+"""Clocks by scope: those that count for an operation of the scope, and of no narrower one."""
 
-    They only grow; a store starts again.
+
+@dataclass(eq=False)
+class Released:
+    """The clocks that threads have released to a cell or an mbarrier, by scope and by set of threads (rule 3).
+
+    They only grow; a store starts again. Blocks are numbers in the grid.
     """
 
+    scopes: ThreadScopes
     clocks: dict[tuple[ThreadScope, int], VectorClock | None] = field(default_factory=dict)
     _found: dict[tuple[ThreadScope, int], VectorClock | None] = field(default_factory=dict)
-    of_sc: _Released | None = None  # the clocks of `fence.sc` of the widest scope alone
+    of_sc: Released | None = None  # the clocks of `fence.sc` of the widest scope alone
 
     def found(self, block: int, scope: ThreadScope) -> VectorClock | None:
         """Return the clock that threads of a block find with a read or fence of a scope."""
         key = scope, block
         if key not in self._found:
-            self._found[key] = joined(self.clocks.get((x, x.group(block))) for x in LEVELS if x <= scope)
+            some = (x for x in self.scopes.levels if x <= scope)
+            self._found[key] = joined(self.clocks.get((x, self.scopes.group(x, block))) for x in some)
         return self._found[key]
 
-    def add(self, block: int, clocks: dict[ThreadScope, VectorClock | None]) -> None:
+    def found_by_fences(self, block: int, scope: ThreadScope) -> dict[ThreadScope, VectorClock | None]:
+        """Return the clocks that fences of each scope make of a read of a scope by threads of a block."""
+        return {level: self.found(block, min(level, scope)) for level in self.scopes.levels}
+
+    def add(self, block: int, *several: ByScope) -> None:
         """Join clocks that threads of a block release, by scope."""
-        for scope, clock in clocks.items():
-            key = scope, scope.group(block)
+        for scope in dict.fromkeys(scope for clocks in several for scope in clocks):
+            key = scope, self.scopes.group(scope, block)
+            self.clocks[key] = joined([self.clocks.get(key), *(clocks.get(scope) for clocks in several)])
+        self._found.clear()
+
+    def join(self, other: Released) -> None:
+        """Join all that was released elsewhere."""
+        for key, clock in other.clocks.items():
             self.clocks[key] = joined([self.clocks.get(key), clock])
         self._found.clear()
 
@@ -71,8 +87,8 @@ class _Released:
 _NO_CELLS: Array = np.zeros(0, np.int64)
 _NOTHING: Array = np.empty(0, object)
 _NO_CELLS.flags.writeable = _NOTHING.flags.writeable = False
-_Found = dict["_Released | VectorClock", dict[ThreadScope, "VectorClock | None"]]
-"""The cells or clocks that a thread has read strongly, and what a fence of each scope acquires from them."""
+_Found = dict[Released, dict[ThreadScope, "VectorClock | None"]]
+"""The cells and mbarriers that a thread has read strongly, and what a fence of each scope acquires from them."""
 
 
 @dataclass(eq=False)
@@ -80,11 +96,11 @@ class SyncCells:
     """The cells of a piece of memory to which clocks were released."""
 
     scope: ThreadScope = ThreadScope.GPU  # the threads that can access the memory
-    released: dict[int, _Released] = field(default_factory=dict)  # by cell
+    released: dict[int, Released] = field(default_factory=dict)  # by cell
     _cells: Array = field(default_factory=lambda: _NO_CELLS)
     _stale: bool = False
 
-    def put(self, cell: int, released: _Released | None) -> None:
+    def put(self, cell: int, released: Released | None) -> None:
         """Replace what was released to a cell, or remove it."""
         self._stale |= (cell in self.released) != (released is not None)
         if released is not None:
@@ -111,6 +127,7 @@ class Causality:
         Their numbers in the grid.
     shape : (int, int)
         Blocks, and warps of each.
+    scopes : ThreadScopes
 
     Attributes
     ----------
@@ -122,8 +139,8 @@ class Causality:
         What these clocks say of their own blocks.
     """
 
-    def __init__(self, blocks: range, shape: tuple[int, int]) -> None:
-        self._first, self._shape = blocks.start, (*shape, LANES)
+    def __init__(self, blocks: range, shape: tuple[int, int], scopes: ThreadScopes) -> None:
+        self._first, self._shape, self._scopes = blocks.start, (*shape, LANES), scopes
         self.active = False
         self.held = _NOTHING
         self.known = KnownTimes(blocks.start, shape)  # of `held`
@@ -133,7 +150,7 @@ class Causality:
             self.active = True
             self.held, self._last, self._sc = (np.full(self._shape, None, object) for _ in range(3))
             # The moment of each thread's last fence of at least a scope.
-            self._fences = {scope: np.full(self._shape, None, object) for scope in LEVELS}
+            self._fences = {scope: np.full(self._shape, None, object) for scope in self._scopes.levels}
             # By block: its fences of rule 6 at its last barrier, or their clocks.
             self._fences_at_barrier: dict[int, Array | list[VectorClock]] = {}
             self._has_fences_at_barrier = np.zeros(self._shape[0], bool)
@@ -169,7 +186,7 @@ class Causality:
                         self._acquire(at, self._found_at_barrier.get(at[0]))
         if order != "acquire":
             moment = Moment(moment.time, moment.warps, moment.own, moment.pairs, self.snapshot())
-            for level in LEVELS:
+            for level in self._scopes.levels:
                 if level <= scope:
                     self._fences[level][lanes] = moment
             if scope == _WIDEST and order == "sc":
@@ -216,18 +233,18 @@ class Causality:
             if reads and released is not None:
                 self._find(block, warp, lanes, released, order, scope)
             if wrote:
-                clocks = self._clocks_of(block, warp, wrote, order, scope, moment)
+                clocks = self.clocks_of(block, warp, wrote, order, scope, moment)
                 if not reads and released is not None:
                     released = None
                     cells.put(at, None)
                 if clocks[LEVELS[0]] is not None:
                     if released is None:
-                        released = _Released()
+                        released = Released(self._scopes)
                         cells.put(at, released)
-                    released.add(block, clocks)
+                    released.add(self._first + block, clocks)
                     if (of_sc := self._sc_clock(block, warp, wrote)) is not None:
-                        released.of_sc = released.of_sc or _Released()
-                        released.of_sc.add(block, {level: of_sc for level in LEVELS if level <= scope})
+                        released.of_sc = released.of_sc or Released(self._scopes)
+                        released.of_sc.add(self._first + block, dict.fromkeys(clocks, of_sc))
 
     def _groups(
         self, who: tuple[Array, Array, Array], cells: Array, acts: Array, writes: Array | None
@@ -243,13 +260,14 @@ class Causality:
             yield int(block[begin]), int(warp[begin]), some.tolist(), int(cell[begin]), some[wrote[begin:end]].tolist()
 
     def _find(
-        self, block: int, warp: int, lanes: list[int], released: _Released, order: MemoryOrder, scope: ThreadScope
+        self, block: int, warp: int, lanes: list[int], released: Released, order: MemoryOrder, scope: ThreadScope
     ) -> None:
         """Let lanes read a cell."""
-        clock = released.found(block, scope)
+        number = self._first + block
+        clock = released.found(number, scope)
         if clock is None:
             return
-        found = {level: released.found(block, min(level, scope)) for level in LEVELS}
+        found = released.found_by_fences(number, scope)
         for lane in lanes:
             at = (block, warp, lane)
             if order in ("acquire", "acq_rel"):
@@ -258,22 +276,24 @@ class Causality:
                 self._found.setdefault(at, {})[released] = found
                 self._has_found[at] = True
                 if released.of_sc is not None:
-                    of_sc = released.of_sc.found(block, scope)
+                    of_sc = released.of_sc.found(number, scope)
                     self._found_since[block] = joined([self._found_since.get(block), of_sc])
 
-    def released_by_fences(self, block: int, warp: int, lanes: list[int]) -> VectorClock | None:
-        """Return the clock that the fences of lanes leave where these write strongly (rule 1)."""
-        if not self.active:
-            return None
-        fences = self._fences[LEVELS[0]][block, warp]
-        return joined([*self._fence_clocks(fences, block, warp, lanes), *self._joined_fences(block)])
-
-    def find(self, threads: Array, clock: VectorClock) -> None:
-        """Let threads, block, warp and lane of each, `[n, 3]`, find a clock that a fence acquires later (rule 2)."""
-        self._begin()
-        for at in map(tuple, threads.tolist()):
-            self._found.setdefault(at, {})[clock] = dict.fromkeys(LEVELS, clock)
-            self._has_found[at] = True
+    def observe(self, threads: Array, released: Released, scope: ThreadScope, *, acquires: bool) -> None:
+        """Let threads, block, warp and lane of each, `[n, 3]`, acquire what was released, or find it (rule 2)."""
+        blocks = threads[:, 0]
+        for block in np.unique(blocks).tolist():
+            some, clock = threads[blocks == block], released.found(self._first + block, scope)
+            if clock is None:
+                continue
+            if acquires:
+                self.acquire(some, clock)
+                continue
+            self._begin()
+            found = released.found_by_fences(self._first + block, scope)
+            for at in map(tuple, some.tolist()):
+                self._found.setdefault(at, {})[released] = found
+                self._has_found[at] = True
 
     def _acquire(self, at: tuple[int, ...], clock: VectorClock | None) -> None:
         if clock is not None and self._last[at] is not clock:
@@ -282,17 +302,18 @@ class Causality:
             self.known.forget(at)
             self._acquired[at[0]] = True
 
-    def _clocks_of(
+    def clocks_of(
         self, block: int, warp: int, lanes: list[int], order: MemoryOrder, scope: ThreadScope, moment: Moment | None
     ) -> dict[ThreadScope, VectorClock | None]:
         """Return the clocks that a strong write of lanes leaves, for each scope up to its own."""
         own = None
         if moment is not None and order in ("release", "acq_rel"):
             own = moment.of(self._first, block, warp, lanes)
-        joined_fences = self._joined_fences(block)
-        clocks: dict[ThreadScope, VectorClock | None] = {}
-        for level in LEVELS:
-            if level <= scope:
+        levels = [level for level in self._scopes.levels if level <= scope]
+        clocks: dict[ThreadScope, VectorClock | None] = dict.fromkeys(levels, own)
+        if self.active:
+            joined_fences = self._joined_fences(block)
+            for level in levels:
                 fences = self._fences[level][block, warp]
                 clocks[level] = joined([own, *self._fence_clocks(fences, block, warp, lanes), *joined_fences])
         return clocks

@@ -62,12 +62,13 @@ from .access_words import (
 )
 from .causality import Causality, Encounters, SyncCells, ordered_by
 from .known_times import KnownTimes
-from .thread_scopes import ThreadScope
-from .vector_clock import Moment, VectorClock
+from .thread_scopes import ThreadScope, ThreadScopes
+from .vector_clock import READS, Moment, VectorClock
 
 _U = np.uint64
 _WIDE = 8  # columns
 _MANY = 64  # accesses
+_ALONE = ThreadScopes()
 
 
 class History:
@@ -188,10 +189,13 @@ class VectorClocks:
         Of the launch.
     tracking : bool
         Whether the threads that access memory are recorded.
+    scopes : ThreadScopes
+        Of the launch.
 
     Attributes
     ----------
     blocks : range
+    scopes : ThreadScopes
     now : int
         The time of the next event.
     floor : int
@@ -200,8 +204,11 @@ class VectorClocks:
         When each warp last accessed memory, `[block, warp]`.
     """
 
-    def __init__(self, blocks: range, warps: int, history: History, *, tracking: bool = True) -> None:
-        self._tracking = tracking
+    def __init__(
+        self, blocks: range, warps: int, history: History, *, tracking: bool = True,
+        scopes: ThreadScopes = _ALONE,
+    ) -> None:  # fmt: skip
+        self._tracking, self.scopes = tracking, scopes
         self._shape, self._first, self.blocks = (len(blocks), warps), blocks.start, blocks
         self.now = 1
         self.sites = history.begin(blocks)
@@ -214,7 +221,7 @@ class VectorClocks:
         self._pairs: Array | None = None  # [block, warp, lane, other lane], from the first mask of part of a warp on
         self._no_words = np.zeros(0, _U)
         self.floor = 0
-        self.causality = Causality(blocks, self._shape)
+        self.causality = Causality(blocks, self._shape, scopes)
         self._encounters = Encounters(self._shape, self.causality)
         self._moment_now: Moment | None = None
         self._no_times = np.zeros((0, warps), np.int64)
@@ -401,6 +408,18 @@ class VectorClocks:
             self.causality.acquire(where, crossed)
         self.tick()
 
+    def over(self, clock: VectorClock) -> VectorClock:
+        """Return what an arrival passes on to another block whatever its scope: what another clock knows is over (A9).
+
+        These are reads of threads, and asynchronous operations.
+        """
+        return VectorClock(self._first, self._no_times, agents=clock.agents, crossed={READS: clock.uncrossed()})
+
+    def still_reading(self, words: Array, who: Agents) -> Array:
+        """Return which reads, words `[n, m]`, threads do not know to be over (A9)."""
+        left, far = self.uncrossed(words, who, READS), asynchronous(words)
+        return np.asarray(far if left is None else far | left)
+
     def uncrossed(self, words: Array, who: Agents, space: str) -> Array | None:
         """Return which generic accesses, words `[n, m]`, have not crossed to the async proxy of a space for threads.
 
@@ -471,7 +490,7 @@ class VectorClocks:
         elsewhere = others >> BLOCK_BIT != mine >> BLOCK_BIT
         bad &= (time_of(others) >= known) | elsewhere
         if races and (mine & STRONG).any():
-            bad &= outside_scopes(others, mine)
+            bad &= outside_scopes(others, mine, self.scopes)
         lane, column = np.nonzero(bad)
         if not len(lane):
             return None

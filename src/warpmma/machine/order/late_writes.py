@@ -21,6 +21,7 @@ from ..._arrays import Array
 from ..base import Site
 from .access_words import THREAD_BIT, Agents, block_of, outside_scopes, time_of
 from .happens_before import Standing, VectorClocks
+from .thread_scopes import ThreadScopes
 
 Key = tuple[str, int]
 """A piece of memory: "global" and where it begins, or "shared" and the first block of its batch."""
@@ -33,6 +34,7 @@ class LateWrite(NamedTuple):
     place: Array  # the offsets of the bytes that change, sorted
     by: Array  # the number of the thread that changes each
     threads: Standing  # what they knew
+    scopes: ThreadScopes
 
     def reads(self, place: Array, who: Agents, blocks: range) -> tuple[Array, int] | None:
         """Return which bytes that threads of a batch read, `[n, size]`, it changes; and the word of one writer."""
@@ -44,7 +46,7 @@ class LateWrite(NamedTuple):
             return None
         first = block_of(words[0])
         later = time_of(words) > time_of(its) if first in blocks else np.full(len(words), first >= blocks.stop)
-        late = later & outside_scopes(words, its) & self.threads.unordered(its, by)
+        late = later & outside_scopes(words, its, self.scopes) & self.threads.unordered(its, by)
         late &= words >> THREAD_BIT != its >> THREAD_BIT
         if not late.any():
             return None
@@ -75,7 +77,7 @@ class LateWrites:
         place = offset[some][by] + byte
         order = np.argsort(place, kind="stable")
         known = clocks.standing(who.some(some)).kept()
-        self._writes.setdefault(key, []).append(LateWrite(site, place[order], by[order], known))
+        self._writes.setdefault(key, []).append(LateWrite(site, place[order], by[order], known, clocks.scopes))
 
     def reads(
         self, key: Key, offset: Array, size: int, who: Agents, blocks: range

@@ -8,8 +8,9 @@ The rules:
    each lane.
 2. Joining two clocks takes the later time per thread.
 3. A clock is immutable; a thread that acquires another one gets a new clock. So releasing a clock needs no copy.
-4. It also has a time for each agent of asynchronous operations that its owner has observed (`access_words`), and, for
-   each space, the clock of what has crossed from the generic to the async proxy there (`asynchronous_rules`).
+4. It also has a time for each agent of asynchronous operations that its owner has observed (`access_words`); for each
+   space the clock of what has crossed from the generic to the async proxy there; and the clock of reads that are over
+   though nothing else is ordered (`READS`). The rules of these are in `asynchronous_rules`.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ import numpy as np
 from ..._arrays import Array
 from ...registers import LANES
 from .access_words import BLOCK_BIT, THREAD_BIT, THREADS, agents_of, asynchronous, time_of
+
+READS = "reads"
+"""Names, beside the spaces, the clock of reads that are over."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +47,7 @@ class VectorClock:
     agents : dict of int to int
         Times of agents, by their numbers.
     crossed : dict of str to VectorClock
-        By space.
+        By space, or `READS`.
     low : int
         The block of the batch that the first row of `until` belongs to.
     """

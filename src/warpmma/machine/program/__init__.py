@@ -17,6 +17,7 @@ from .steps import (
     Program,
     ReadOnly,
     Return,
+    SharedAddress,
     Slot,
     StepOperand,
     Sum,

@@ -41,6 +41,15 @@ class Constant(Shown):
 
 
 @dataclass(frozen=True, slots=True)
+class SharedAddress(Shown):
+    """The address of a byte in the shared memory of the thread's block, plus `base`, as a register of class `kind`."""
+
+    offset: int
+    kind: RegisterType
+    base: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Argument(Shown):
     """An integer from the launch's parameter bytes, the same in every lane, as a register of class `kind`.
 
@@ -88,7 +97,7 @@ class Sum(Shown):
     offset: int
 
 
-StepOperand = Slot | Constant | Argument | ReadOnly | Inverted | Frame | Sum
+StepOperand = Slot | Constant | SharedAddress | Argument | ReadOnly | Inverted | Frame | Sum
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,8 +62,10 @@ RULES: Mapping[str, Rule] = MappingProxyType({
     ),
     "A9": Rule(
         "An arrival at an mbarrier releases, a wait that finds the phase complete acquires, unless they are .relaxed. "
-        "Both scopes have to include both threads.", "default", "measured: a .cta arrival carries no remote stores, "
-        "99.99 % of 50.7M old",
+        "Both scopes have to include both threads. An arrival in another block says, whatever the scopes, that what "
+        "its thread has read and the operations that it has seen complete are over.", "default", "measured: a .cta "
+        "arrival carries no remote stores, 99.99 % of 50.7M old; as the signal that a buffer is free, 0 of 1.35G reads "
+        "wrong",
     ),
     "A10": Rule("expect_tx and complete_tx order nothing.", "default", f"{_PTX}, 9.7.13.15"),
     "A11": Rule(
@@ -90,6 +92,16 @@ RULES: Mapping[str, Rule] = MappingProxyType({
     "A16": Rule(
         "A thread waits for its copies in bulk before it exits. An H200 completes them: the memory of the block stays "
         "until then.", "strict", "measured: 105,600 blocks, 0 wrong",
+    ),
+    "A17": Rule(
+        "barrier.cluster.arrive releases and its wait acquires, for the cluster; what lies between them is ordered "
+        "with nothing. An arrival with .relaxed passes on what fences of its thread released, fence.mbarrier_init too.",
+        "default", f"{_PTX}, 9.7.13.4",
+    ),
+    "A18": Rule(
+        "What other blocks do in the shared memory of a block happens before the last thread of that block ends. "
+        "Signals of its mbarriers are counted, and need no order.", "default", "measured: ld, st, atom, arrivals, "
+        "st.async and copies to a block that exited, each fails the launch",
     ),
 })  # fmt: skip
 """By name."""

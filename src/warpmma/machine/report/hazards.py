@@ -24,7 +24,7 @@ import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -92,7 +92,7 @@ class Hazard(Shown):
         The thread that met it: block of the grid (linear), warp of the block; of a read that decided something later,
         the thread that read. None for a hazard of the launch.
     address : int or None
-        In bytes; in shared memory from the block's own 0.
+        In bytes; in shared memory from the block's own 0, with its rank in a cluster from bit 24 on.
     count : int
         How many lanes met it there at once, or decide something at once.
     detail : str
@@ -216,6 +216,7 @@ class Reporter:
         self._sites: list[tuple[Site, Array]] = []
         self.grid: tuple[int, ...] = ()
         self.index_name = "blockIdx"
+        self._linear: Callable[[int], int] | None = None
         self.comparisons = Comparisons()
 
     @property
@@ -223,17 +224,32 @@ class Reporter:
         """Hazards that were warnings: the first of each kind and line."""
         return list(self._found.values())
 
-    def extends(self, blocks: tuple[int, int, int], index_name: str) -> None:
-        """Set the grid, and the name that the kernel's language gives to the index of a block."""
+    def extends(
+        self, blocks: tuple[int, int, int], index_name: str, linear: Callable[[int], int] | None = None
+    ) -> None:  # fmt: skip
+        """Set the grid, and the name that the kernel's language gives to the index of a block.
+
+        `linear` returns the linear number of a block that the machine gives another number: `block.Grid`.
+        """
         self.grid, self.index_name = blocks if blocks[1:] != (1, 1) else (), index_name
+        self._linear = linear
 
     def block_named(self, number: int) -> str:
         """Name a block of the grid by its number, and by its index if the grid has more than one dimension."""
+        number = self.linear(number)
         index = self._index(number)
         return f"block {number} = {self.index_name} {index}" if index else f"block {number}"
 
-    def _index(self, number: int) -> tuple[int, int, int] | None:
-        if not self.grid:
+    def linear(self, number: int) -> int:
+        """Return the linear number of a block in the grid, by its number in the machine."""
+        return number if self._linear is None else self._linear(number)
+
+    def running(self, place: int) -> int:
+        """Return the linear number of a running block, by its place among them."""
+        return self.linear(self.first_block + place)
+
+    def _index(self, number: int | None) -> tuple[int, int, int] | None:
+        if not self.grid or number is None:
             return None
         x, y, _ = self.grid
         return number % x, number // x % y, number // (x * y)
@@ -284,7 +300,7 @@ class Reporter:
             kind=kind, site=site, block=self.first_block + block, warp=warp, lane=lane, address=at,
             count=int(bad.sum()), detail=detail if isinstance(detail, str) else detail(at or 0),
             other=other, decided=decided, element="" if element is None or at is None else element(at),
-            block_index=self._index(self.first_block + block), index_name=self.index_name, rule=rule,
+            rule=rule,
         ))  # fmt: skip
 
     def origin(
@@ -336,8 +352,7 @@ class Reporter:
         self._tell_or_count(Hazard(
             kind=origin.kind, site=origin.site, block=block, warp=warp, lane=lane, address=at, count=count,
             detail=f"{origin.detail}, {says}", other=origin.other or decided, decided=decided,
-            element="" if element is None or at is None else element(at), block_index=self._index(block),
-            index_name=self.index_name,
+            element="" if element is None or at is None else element(at),
         ))  # fmt: skip
 
     def left(self, origin: Origin, words: Array, addresses: Array, element: Callable[[int, int], str]) -> None:
@@ -353,7 +368,7 @@ class Reporter:
             return
         self._tell_or_count(Hazard(
             kind=origin.kind, site=site, block=block, warp=warp, lane=lane, count=count, detail=origin.detail,
-            other=origin.site, decided=site, block_index=self._index(block), index_name=self.index_name,
+            other=origin.site, decided=site,
         ))  # fmt: skip
 
     @property
@@ -392,6 +407,9 @@ class Reporter:
         return aligned
 
     def _tell(self, hazard: Hazard) -> None:
+        """Report a hazard, whose block has the machine's number."""
+        block = None if hazard.block is None else self.linear(hazard.block)
+        hazard = replace(hazard, block=block, block_index=self._index(block), index_name=self.index_name)
         kind, site = hazard.kind, hazard.site
         if self._policy.get(kind, "error") == "error":
             raise HazardError(hazard)

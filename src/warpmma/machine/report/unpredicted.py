@@ -5,6 +5,7 @@ For each place the report has how often a lane had bits to compare, how often th
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -92,9 +93,12 @@ class Comparisons:
         )
 
     def count(
-        self, step: Alternative, first_block: int, looked: Array, differs: Array, bits: tuple[Array, Array]
-    ) -> None:
-        """Count lanes `[block, warp, lane]` that were compared and those that differ; `bits` are both results."""
+        self, step: Alternative, number: Callable[[int], int], looked: Array, differs: Array, bits: tuple[Array, Array]
+    ) -> None:  # fmt: skip
+        """Count lanes `[block, warp, lane]` that were compared and those that differ; `bits` are both results.
+
+        `number` returns the number of a block in the grid, by its place.
+        """
         key, lanes = (step.line, step.column), int(np.count_nonzero(differs))
         counts = self._counts.setdefault(key, [0, 0])
         counts[0] += lanes
@@ -103,6 +107,6 @@ class Comparisons:
             block, warp, lane = at = tuple(int(x) for x in np.argwhere(differs)[0])
             here, other = (int(np.broadcast_to(x, differs.shape)[at]) for x in bits)
             self._first[key] = Unpredicted(
-                site=step.site, line=step.line, column=step.column, type=step.type, block=first_block + block,
+                site=step.site, line=step.line, column=step.column, type=step.type, block=number(block),
                 warp=warp, lane=lane, bits=here, other=other,
             )  # fmt: skip

@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -123,16 +123,16 @@ class Watching:
         self._counts: dict[tuple[Site, int, int], int] = {}
 
     def see(
-        self, site: Site, row: Instruction, target: str, blocks: range, some: Array, registers: Mapping[str, Array],
-        numbers: Mapping[str, Any],
+        self, site: Site, row: Instruction, target: str, blocks: Sequence[int], some: Array,
+        registers: Mapping[str, Array], numbers: Mapping[str, Any],
     ) -> None:  # fmt: skip
         """Keep one execution, if it is watched.
 
         Parameters
         ----------
         site, row, target
-        blocks : range
-            Of the batch.
+        blocks : sequence of int
+            Numbers in the grid of those of the batch.
         some : ndarray of bool
             `[block, warp]`: the warps that execute it.
         registers : mapping from str to ndarray

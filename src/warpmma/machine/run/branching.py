@@ -257,7 +257,7 @@ def alternative(state: State, pc: int, step: Alternative) -> Advance:
             instead = np.where(new, registers[other].bits, instead)
             looked, differs = looked | fits, differs | new
         reporter = state.batch.reporter
-        reporter.comparisons.count(step, reporter.first_block, looked, differs, (bits, instead))
+        reporter.comparisons.count(step, reporter.running, looked, differs, (bits, instead))
         return after
 
     return advance

@@ -75,6 +75,8 @@ class Spins:
         for what in ("ready", "waiting"):
             lanes.update(((what, key), group.bits) for key, group in getattr(state.scheduler, what).items())
         lanes.update((("barrier", number), bits.copy()) for number, bits in state.batch.barriers.arrived())
+        if "cluster" in vars(state.batch):
+            lanes["cluster"] = state.batch.cluster.arrived.copy()
         return _Kept(vain, registers, seen.digest(), lanes)
 
     def _same(self, a: _Kept, b: _Kept) -> bool:
@@ -101,7 +103,8 @@ def where_lanes_are(state: State, points: ConvergencePoints) -> str:
     parts = [f"{_who(state, bits)} {what} at {_site(state, pc)}" for pc, what, bits in found[:_MOST]]
     if len(found) > _MOST:
         parts.append(f"others are at {len(found) - _MOST} more places")
-    return ". ".join(["; ".join(parts), *_mbarriers(state)])
+    absent = state.batch.cluster.absent() if "cluster" in vars(state.batch) else ""
+    return ". ".join(["; ".join(parts), *[absent[:1].upper() + absent[1:]] * bool(absent), *_mbarriers(state)])
 
 
 def _mbarriers(state: State) -> Iterator[str]:
@@ -125,7 +128,9 @@ def _found(state: State, points: ConvergencePoints) -> Iterator[tuple[int, str, 
     for step, bits in points.waiting():
         yield step.pc, "wait for lanes of their warp", bits
     for key, group in scheduler.waiting.items():
-        yield scheduler.split_key(key)[0] - 1, "wait for threads of their block", group.bits
+        at = scheduler.split_key(key)[0] - 1
+        cluster = getattr(getattr(state.program.steps[at], "row", None), "cluster", False)
+        yield at, f"wait for threads of their {'cluster' if cluster else 'block'}", group.bits
 
 
 def _site(state: State, pc: int) -> str:

@@ -319,7 +319,7 @@ class _Run:
         scheduler, batch = self.state.scheduler, self._batch
         where = where_lanes_are(self.state, self._meetings)
         if not self._meetings.stuck(where) and batch.lanes.any_waiting:
-            batch.barriers.stand(batch.lanes.waiting, None, where)
+            batch.stand(batch.lanes.waiting, None, where)
             scheduler.release()
         if not scheduler.ready:  # nothing helped
             batch.leave(batch.lanes.alive)

@@ -5,7 +5,7 @@ The rules:
 1. A launch is a grid of blocks, what one batch of them runs (`Work`), parameter bytes and memory by address. What a
    front end places for the launch alone is removed when the launch ends, however it ends.
 2. Blocks run in batches, in the order of their numbers. The blocks of a batch are resident together and may wait for
-   each other: all blocks of a cooperative launch, unless `resident` says how many.
+   each other: all blocks of a cooperative launch, unless `resident` says how many; always whole clusters.
 3. A launch of a program that has late writes (`order.late_writes`) is undone and runs once more: memory, costs, counts,
    limits, progress, what is watched and what is printed begin again, and nothing is warned of or printed twice.
 4. All batches share one report. A launch that reaches its limit has the report of what ran until then in its error.
@@ -48,7 +48,7 @@ class LaunchOptions(Shown):
     threads : int or None
         Host threads that share one execution of `mma`.
     resident : int or None
-        Blocks of a batch; a number that fits the grid if None.
+        Blocks of a batch, in whole clusters; a number that fits the grid if None.
     limit : int, Limit or None
         Instructions of warps, or a `Limit`.
     seed : int
@@ -224,7 +224,7 @@ def _run(
     """Run all blocks; return what undoes that where the launch has to run once more (rule 3)."""
     __tracebackhide__ = True
     costs = Costs()
-    reporter.extends(grid.blocks, work.index_name)
+    reporter.extends(grid.blocks, work.index_name, grid.linear if grid.ranks > 1 else None)
     memory = GlobalMemory(reporter, device.space)
     watching = None if options.watch is None else Watching(options.watch)
     workers = None if options.threads is None else int(options.threads)
@@ -242,9 +242,9 @@ def _run(
         work.place(memory)
         for blocks in grid.batches(options.resident):
             batch = Batch(
-                blocks=blocks, threads=grid.threads_per_block, target=device.target, memory=memory, shared=grid.shared,
-                reporter=reporter, costs=costs, history=reporter.history, engine=options.engine, workers=workers,
-                seed=options.seed, poison_travels=work.poison_travels, watching=watching,
+                blocks=blocks, cluster=grid.ranks, threads=grid.threads_per_block, target=device.target, memory=memory,
+                shared=grid.shared, reporter=reporter, costs=costs, history=reporter.history, engine=options.engine,
+                workers=workers, seed=options.seed, poison_travels=work.poison_travels, watching=watching,
             )  # fmt: skip
             work.run(batch, limit)
             tell(blocks.stop, grid.total)

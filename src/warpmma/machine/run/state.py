@@ -18,7 +18,7 @@ from ...errors import OperandError
 from ...operations import DTYPES
 from ..base import Lanes, RegisterShadow, Site, WarpRegister, merged_shadow
 from ..block import SPECIAL, Batch, Grid, special_bits
-from ..program import Argument, Constant, Frame, Inverted, Program, ReadOnly, Slot, StepOperand, Sum
+from ..program import Argument, Constant, Frame, Inverted, Program, ReadOnly, SharedAddress, Slot, StepOperand, Sum
 from .groups import Group
 from .scheduling import Scheduler
 
@@ -92,7 +92,7 @@ class State:
         where = grid, batch.blocks, batch.target
         given, placed = parameters != self._given, where != self._where
         for x, at in self._known.items() if given or placed else ():
-            if (given and isinstance(x, Argument)) or (placed and isinstance(x, ReadOnly)):
+            if (given and isinstance(x, Argument)) or (placed and isinstance(x, ReadOnly | SharedAddress)):
                 self.registers[at] = self._made(x)
         self._given, self._where = parameters, where
 
@@ -201,6 +201,9 @@ class State:
                 )
             bits = int.from_bytes(given, "little", signed=x.signed) & ((1 << int(x.kind[1:])) - 1)
             return WarpRegister(self._everywhere(bits, x.kind))
+        if isinstance(x, SharedAddress):
+            address = (self.batch.shared.starts + (x.offset + x.base)).astype(DTYPES[x.kind])
+            return WarpRegister(np.broadcast_to(address, self.shape))
         assert isinstance(x, ReadOnly)
         return self._read_only(x)
 

@@ -3,5 +3,5 @@
 from .async_operations import AsyncOperation, AsyncOperations, Combine, Groups, Signal, Touched
 from .barriers import Awaited, Barriers
 from .cluster_barriers import ClusterBarrier
-from .mbarrier_phases import MbarrierPhases
+from .mbarrier_phases import Freed, MbarrierPhases
 from .mbarrier_state import FAULTS, MOST, PENDING_BIT, PHASE_BIT, VALID_BIT, Event, MbarrierState, applied

@@ -57,11 +57,12 @@ class Signal(NamedTuple):
     touch: Touch  # the mbarrier of each lane
     send: Callable[[Touch], None]  # counts bytes, or arrives, for some of the lanes
     fit: Callable[[Touch], bool]  # whether no phase is complete before the last of some of the lanes
+    agents: Array  # the number of the mbarrier of each lane as an agent, `[n]`
 
     def numbers(self) -> Array:
-        """Return the number of the mbarrier of each lane as an agent, `[block, warp, lane]`."""
+        """Return `agents` as `[block, warp, lane]`."""
         found: Array = np.zeros(self.touch.lanes.shape, np.int64)
-        found[self.touch.lanes] = self.touch.offset // 8
+        found[self.touch.lanes] = self.agents
         return found
 
     def at(self, offsets: Array) -> Array:
@@ -112,7 +113,8 @@ class AsyncOperation:
             if self.combine is not None:
                 self.combine(allocation, some.now(), data)
                 if how is not Completes.THREAD:
-                    allocation.shadow.credits(some.completed(how, self.agents(how, some)))
+                    by = some.completed(how, self.agents(how, some))
+                    allocation.shadow.credits(by.strong("relaxed", "gpu"))  # others may combine with the same elements
                 continue
             by = some.now() if how is Completes.THREAD else some.completed(how, self.agents(how, some))
             allocation.complete(by, data, self.poison if whole else self.poison and self.poison.of(which))

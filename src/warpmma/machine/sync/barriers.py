@@ -156,15 +156,6 @@ class Barriers:
             raise OperandError(
                 f"{site.mnemonic}: {shown(threads)} threads; expected a multiple of {LANES}, {_MOST} at most"
             )
-        return self.arrive_unchecked(
-            site, lanes, number, threads, wait=wait, aligned=aligned, awaited=awaited, predicate=predicate
-        )
-
-    def arrive_unchecked(
-        self, site: Site, lanes: Array, number: int, threads: int | None, *, wait: bool, aligned: bool,
-        awaited: Awaited | None = None, predicate: Array | None = None,
-    ) -> int:  # fmt: skip
-        """Let threads arrive as `arrive` does, without checking the numbers."""
         if (
             wait and threads is None and awaited is None and lanes is self._lanes.exists and self._idle(number)
         ):  # all threads at once
@@ -197,18 +188,9 @@ class Barriers:
             self._lanes.wait(lanes)
         return self._complete(state)
 
-    def arrived_at(self, number: int) -> Array | None:
-        """Return the threads that have arrived at an incomplete barrier; None if none ever arrived."""
-        return self._states[number].arrived if number in self._states else None
-
     def arrived(self) -> Iterator[tuple[int, Array]]:
         """Yield the numbers of barriers, and the threads that have arrived."""
         yield from ((number, state.arrived) for number, state in self._states.items())
-
-    def wait(self, number: int, lanes: Array) -> None:
-        """Let threads that have arrived wait."""
-        self._states[number].waiting |= lanes
-        self._lanes.wait(lanes)
 
     def _idle(self, number: int) -> bool:
         """Whether no thread has arrived at a barrier since it was last complete."""

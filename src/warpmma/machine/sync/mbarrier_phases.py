@@ -8,17 +8,26 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..._arrays import Array
+from ...operations import MemoryScope
 from ..base import Site
-from ..memory import Touch
-from ..order import VectorClock, VectorClocks, joined
+from ..memory import SharedMemory, Touch
+from ..order import ByScope, Released, ThreadScope, VectorClock, VectorClocks, joined
 
 _MOST = 6  # lines of a ledger that a report shows
 _DID = {"arrives": "{} arrival{s}", "expects": "expects {} byte{s}", "brings": "brings {} byte{s}"}
+
+
+class Freed(NamedTuple):
+    """What threads of a warp release that arrive at an mbarrier."""
+
+    block: int  # of the batch
+    clocks: ByScope
+    clock: VectorClock | None  # what they know, whatever the scope; None for a `.relaxed` arrival
 
 
 @dataclass(eq=False)
@@ -27,8 +36,8 @@ class _Phases:
 
     Attributes
     ----------
-    now, done : VectorClock or None
-        The joined clocks of the threads that have arrived in this phase, and in the complete ones.
+    now, done : Released
+        What the threads have released that have arrived in this phase, and in the complete ones.
     words : list of ndarray of uint64
         Of the operations that have completed in this phase.
     ledger : Counter
@@ -37,8 +46,8 @@ class _Phases:
         Of the current phase.
     """
 
-    now: VectorClock | None = None
-    done: VectorClock | None = None
+    now: Released
+    done: Released
     words: list[Array] = field(default_factory=list)
     ledger: Counter[tuple[str, Site]] = field(default_factory=Counter)
     number: int = 0
@@ -50,24 +59,26 @@ class MbarrierPhases:
     Parameters
     ----------
     clocks : VectorClocks
+    shared : SharedMemory
     shape : (int, int, int)
         Blocks, warps and lanes.
     """
 
-    def __init__(self, clocks: VectorClocks, shape: tuple[int, int, int]) -> None:
-        self._clocks = clocks
+    def __init__(self, clocks: VectorClocks, shared: SharedMemory, shape: tuple[int, int, int]) -> None:
+        self._clocks, self._shared = clocks, shared
         self._at: dict[int, _Phases] = {}
         # The mbarrier that each thread last looked at without success, -1 for none.
         self._looked: Array = np.full(shape, -1, np.int64)
 
     def _phases(self, offset: int) -> _Phases:
         if (found := self._at.get(offset)) is None:
-            found = self._at[offset] = _Phases()
+            self.begin(offset)
+            found = self._at[offset]
         return found
 
     def begin(self, offset: int) -> None:
         """Begin the phases of an mbarrier."""
-        self._at[offset] = _Phases()
+        self._at[offset] = _Phases(Released(self._clocks.scopes), Released(self._clocks.scopes))
 
     def known(self, offset: int) -> bool:
         """Whether an mbarrier has begun, and not ended."""
@@ -77,13 +88,19 @@ class MbarrierPhases:
         """Forget the phases of an mbarrier that ends."""
         self._at.pop(offset, None)
 
+    @property
+    def known_at(self) -> list[int]:
+        """The offsets of all mbarriers."""
+        return [*self._at]
+
     # The order
 
-    def arriving(self, touch: Touch, *, releases: bool) -> dict[int, VectorClock | None]:
+    def arriving(self, touch: Touch, scope: MemoryScope, *, releases: bool) -> dict[int, Freed]:
         """Return what threads release that arrive, or only what their fences do, by the place of the first among them.
 
         Threads of a warp that arrive at one mbarrier count as one.
         """
+        of = self._clocks.scopes.of(scope)
         who = touch.who
         key = np.stack([who.block, who.warp, touch.offset], axis=1)
         parts = np.flatnonzero(np.concatenate([[True], (key[1:] != key[:-1]).any(axis=1)]))
@@ -92,15 +109,31 @@ class MbarrierPhases:
         for at, (block, warp, offset), some in zip(parts.tolist(), key[parts].tolist(), lanes_of, strict=True):
             groups.setdefault((block, warp, offset), (at, []))[1].extend(some.tolist())
         if not releases:
-            fences = self._clocks.causality.released_by_fences
-            return {at: fences(block, warp, lanes) for (block, warp, _), (at, lanes) in groups.items()}
+            fences = self._clocks.causality.clocks_of
+            return {
+                at: Freed(block, fences(block, warp, lanes, "relaxed", of, None), None)
+                for (block, warp, _), (at, lanes) in groups.items()
+            }
         threads = [(block, warp, lanes) for (block, warp, _), (_, lanes) in groups.items()]
-        return dict(zip((at for at, _ in groups.values()), self._clocks.clocks_of(threads), strict=True))
+        levels = [level for level in self._clocks.scopes.levels if level <= of]
+        clocks = self._clocks.clocks_of(threads)
+        return {
+            at: Freed(block, dict.fromkeys(levels, clock), clock)
+            for (block, *_), (at, _), clock in zip(threads, groups.values(), clocks, strict=True)
+        }
 
-    def release(self, offset: int, clocks: Sequence[VectorClock | None]) -> None:
-        """Join clocks to what the current phase releases."""
-        phases = self._phases(offset)
-        phases.now = joined([phases.now, *clocks])
+    def release(self, offset: int, several: Sequence[Freed]) -> None:
+        """Join what threads release to what the current phase does."""
+        now, own, first = self._phases(offset).now, self._block(offset), self._clocks.blocks.start
+        for block in dict.fromkeys(freed.block for freed in several):
+            some = [freed for freed in several if freed.block == block]
+            now.add(first + block, *(freed.clocks for freed in some))
+            if block != own and (over := joined(freed.clock for freed in some)) is not None:
+                now.add(first + own, {ThreadScope.CTA: self._clocks.over(over)})
+
+    def _block(self, offset: int) -> int:
+        """Return the block of the batch in whose memory an mbarrier lies."""
+        return int(self._shared.blocks_of(np.array(offset)))
 
     def bring(self, offset: int, word: Any) -> None:
         """Note that an operation, whose access word is given, completes in the current phase."""
@@ -109,8 +142,11 @@ class MbarrierPhases:
     def complete(self, offset: int) -> None:
         """Complete the current phase."""
         phases = self._phases(offset)
-        known = self._clocks.clock_of_agents(np.array(phases.words, np.uint64)) if phases.words else None
-        phases.done, phases.now = joined([phases.done, phases.now, known]), None
+        if phases.words:
+            known = self._clocks.clock_of_agents(np.array(phases.words, np.uint64))
+            phases.now.add(self._clocks.blocks.start + self._block(offset), {ThreadScope.CTA: known})
+        phases.done.join(phases.now)
+        phases.now = Released(self._clocks.scopes)
         phases.words.clear()
         phases.ledger.clear()
         phases.number += 1
@@ -119,17 +155,15 @@ class MbarrierPhases:
         """Return the number of the current phase of an mbarrier."""
         return self._phases(offset).number
 
-    def observe(self, touch: Touch, complete: Array, *, acquires: bool) -> None:
-        """Let threads that observe a complete phase of their mbarrier, bool `[n]`, acquire its clock, or find it."""
-        take = self._clocks.causality.acquire if acquires else self._clocks.causality.find
+    def observe(self, touch: Touch, complete: Array, scope: MemoryScope, *, acquires: bool) -> None:
+        """Let threads that observe a complete phase of their mbarrier, bool `[n]`, acquire its clocks, or find them."""
+        of = self._clocks.scopes.of(scope)
         who = np.stack([touch.who.block, touch.who.warp, touch.who.lane], axis=1)
         place = np.flatnonzero(complete)
         place = place[np.argsort(touch.offset[place], kind="stable")]
         offsets, first = np.unique(touch.offset[place], return_index=True)
         for offset, some in zip(offsets.tolist(), np.split(who[place], first[1:]), strict=False):
-            clock = self._phases(offset).done
-            if clock is not None:
-                take(some, clock)
+            self._clocks.causality.observe(some, self._phases(offset).done, of, acquires=acquires)
 
     # Looks
 

@@ -8,8 +8,7 @@ The rules (PTX ISA 9.1, 9.7.13.1 to 9.7.13.2 and 9.7.12.7):
 2.  `bar` is `barrier.aligned`: all lanes of a warp execute it together. Without `.aligned` lanes may arrive separately.
 3.  `bar.warp.sync` waits for the lanes of a membermask, which includes the executing lane.
 4.  `barrier.cluster.arrive` arrives at the barrier of the cluster without waiting, `wait` waits until all threads of
-    the cluster that have not exited arrive. A block is a cluster of its own. `.release`, `.acquire` and `.relaxed` say
-    which accesses are ordered; here all are, although `.relaxed` does not promise that.
+    the cluster that have not exited arrive. An arrival releases, a wait acquires; a `.relaxed` arrival orders nothing.
 5.  `exit` ends a thread. Barriers no longer wait for it.
 """
 
@@ -34,7 +33,7 @@ def _barrier(words: tuple[str, ...]) -> dict[str, Any]:
 
 def _cluster(words: tuple[str, ...]) -> dict[str, Any]:
     """Return the fields of a row that the words of `barrier.cluster` determine."""
-    return {"action": words[2], "aligned": "aligned" in words, "cluster": True}
+    return {"action": words[2], "aligned": "aligned" in words, "cluster": True, "orders": "relaxed" not in words}
 
 
 _form = partial(Form, kind=Barrier, fields=_barrier, evidence=published("bar, barrier"))

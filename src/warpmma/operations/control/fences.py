@@ -7,7 +7,7 @@ The rules (PTX ISA 9.1, 9.7.13.4, `membar` and `fence`; 9.7.12.8, `nanosleep`; 9
     and `.sys`.
 2.  `fence.proxy.async` orders accesses of the generic proxy before those of the async proxy, for all memory or one
     space (`warpmma.machine.report.asynchronous_rules`). Other proxies are not simulated: their fences have no effect.
-    `fence.mbarrier_init` is for other blocks of a cluster.
+    `fence.mbarrier_init` is a release fence of the cluster; what it says of mbarriers alone holds for all here.
 3.  `nanosleep`, `pmevent`, `griddepcontrol` and `setmaxnreg` change no bit. A sleeping thread lets others run.
 4.  `trap` ends the launch with an error; so does `brkpt`, as there is no debugger.
 """
@@ -109,7 +109,7 @@ FORMS = (
         "release.sync_restrict::shared::cta> .cluster", since="sm_90", ptx=(8, 6),
         fields=lambda words: {"order": "weak", "crosses": ("shared",)},
     ),
-    _nothing(spelling="fence.mbarrier_init .release.cluster", since="sm_90", ptx=(8, 0)),
+    _fences(spelling="fence.mbarrier_init .release.cluster", since="sm_90", ptx=(8, 0)),
     _nothing(
         spelling="fence.proxy.tensormap::generic .<acquire release>.<cta cluster gpu sys>", since="sm_90", ptx=(8, 3)
     ),

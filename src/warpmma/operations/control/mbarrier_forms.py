@@ -27,6 +27,7 @@ from ...isa import address, value
 from ..forms import Form
 from ..measurements import published
 from ..records import MemoryScope
+from ..windows import space_of
 from .fences import Control
 
 Action = Literal["init", "inval", "arrive", "expect_tx", "complete_tx", "wait", "pending_count", "copy"]
@@ -75,7 +76,7 @@ def _fields(words: tuple[str, ...]) -> dict[str, Any]:
     }  # fmt: skip
     outputs = {"arrive": "b64", "wait": "pred", "pending_count": "b32"}
     must = action not in ("arrive", "wait") or "expect_tx" in words or "noComplete" in words or "test_wait" in words
-    space = "shared" if any(x.startswith("shared") for x in words) else "generic"
+    space = space_of(words)
     sink = "" if action != "arrive" else "only" if "shared::cluster" in words else "alone"
     signature = [value("d0", outputs[action], role="result", sink=sink)] if action in outputs else []
     signature += [address("p", space)] if action != "pending_count" else []
@@ -97,23 +98,25 @@ def _fields(words: tuple[str, ...]) -> dict[str, Any]:
 
 _form = partial(Form, kind=Mbarrier, fields=_fields, since="sm_80", ptx=(7, 0), evidence=published("mbarrier"))
 _late = partial(_form, since="sm_90", ptx=(8, 0))
+_relaxed = partial(_late, ptx=(8, 6))
 _OWN, _ANY = "{.<shared shared::cta>}", "{.<shared shared::cta shared::cluster>}"
-_RELEASE, _ACQUIRE, _NONE = (f"[.<{x}>.<cta cluster>]" for x in ("release relaxed", "acquire relaxed", "relaxed"))
+_RELEASE, _ACQUIRE, _NONE = (f"[.{x}.<cta cluster>]" for x in ("release", "acquire", "relaxed"))
 _RELAXED = ".relaxed.<cta cluster>"
 
 FORMS = (
     _form(spelling=f"mbarrier.<init inval> {_OWN}.b64"),
     _form(spelling=f"mbarrier.<arrive arrive_drop> [.release.<cta cluster>]{_ANY}.b64"),
-    _late(spelling=f"mbarrier.<arrive arrive_drop> {_RELAXED}{_ANY}.b64"),
+    _relaxed(spelling=f"mbarrier.<arrive arrive_drop> {_RELAXED}{_ANY}.b64"),
     _form(spelling=f"mbarrier.<arrive arrive_drop> .noComplete[.release.cta]{_OWN}.b64"),
     _late(spelling=f"mbarrier.<arrive arrive_drop>.expect_tx {_RELEASE}{_ANY}.b64"),
+    _relaxed(spelling=f"mbarrier.<arrive arrive_drop>.expect_tx {_RELAXED}{_ANY}.b64"),
     _late(spelling=f"mbarrier.<expect_tx complete_tx> {_NONE}{_ANY}.b64"),
     _form(spelling=f"mbarrier.test_wait [.acquire.<cta cluster>]{_OWN}.b64"),
-    _late(spelling=f"mbarrier.test_wait {_RELAXED}{_OWN}.b64"),
+    _relaxed(spelling=f"mbarrier.test_wait {_RELAXED}{_OWN}.b64"),
     _form(spelling=f"mbarrier.test_wait.parity [.acquire.<cta cluster>]{_OWN}.b64", ptx=(7, 1)),
-    _late(spelling=f"mbarrier.test_wait.parity {_RELAXED}{_OWN}.b64"),
-    _late(spelling=f"mbarrier.try_wait {_ACQUIRE}{_OWN}.b64", ptx=(7, 8)),
-    _late(spelling=f"mbarrier.try_wait.parity {_ACQUIRE}{_OWN}.b64", ptx=(7, 8)),
+    _relaxed(spelling=f"mbarrier.test_wait.parity {_RELAXED}{_OWN}.b64"),
+    _late(spelling=f"mbarrier.try_wait{{.parity}} {_ACQUIRE}{_OWN}.b64", ptx=(7, 8)),
+    _relaxed(spelling=f"mbarrier.try_wait{{.parity}} {_RELAXED}{_OWN}.b64"),
     _form(spelling="mbarrier.pending_count .b64"),
     _form(spelling=f"cp.async.mbarrier.arrive{{.noinc}}{_OWN}.b64"),
 )

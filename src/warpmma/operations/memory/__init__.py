@@ -1,7 +1,6 @@
 """Instructions that read, write, copy or address memory."""
 
 from . import addresses, atomics, bulk, caches, loads_and_stores, tensor_copies
-from .addresses import ClusterAddress
 from .atomics import Atomic
 from .bulk import AsyncStore, BulkCopy
 from .caches import CacheControl, CachePolicy

@@ -5,8 +5,8 @@ The rules (PTX ISA 9.1, 9.7.9.20 to 9.7.9.24; `windows`):
 1. `cvta` adds the base of a space's window to an address in it, `cvta.to` subtracts it. An address of global memory is
    its generic address.
 2. `isspacep` tests whether a generic address is in a window. PTX puts the window of parameters into global memory.
-3. A block is a cluster of its own, of rank 0: `mapa` to rank 0 returns its operand, to any other rank it is an error
-   when executed, and `getctarank` returns 0.
+3. An address of shared memory has the rank of its block in the cluster from bit 24 on, as on an H200. `mapa` replaces
+   the rank, without looking whether the cluster has it; `getctarank` returns it.
 
 Generic addresses of 32 bits are missing: no GPU from sm_90 on has them.
 """
@@ -14,39 +14,19 @@ Generic addresses of 32 bits are missing: no GPU from sm_90 on has them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from ..._arrays import Array
-from ...isa import Signature, value
 from ..forms import Form
-from ..measurements import derived, published
-from ..records import InstructionRow, Operation
+from ..measurements import CLUSTERS, derived, measured, published
+from ..records import Operation
 from ..value_forms import Words, value_row
-from ..windows import WINDOWS
+from ..windows import RANK_BIT, RANKS, WINDOWS
 
 _SPACES = "shared shared::cta shared::cluster local const param param::entry"
-
-
-@dataclass(frozen=True, kw_only=True)
-class ClusterAddress(InstructionRow):
-    """One `mapa`: the address of the same shared memory in the block of another rank of the cluster.
-
-    Attributes
-    ----------
-    type : {"u32", "u64"}
-        Of both addresses; the rank is u32.
-    """
-
-    type: str
-
-    @cached_property
-    def signature(self) -> Signature:
-        """Its operands: `a1` is the rank."""
-        return (value("d0", self.type, role="result"), value("a0", self.type, symbol=True), value("a1", "u32"))
 
 
 def _space(words: Words) -> str:
@@ -74,7 +54,16 @@ def _isspacep(words: Words) -> Callable[[Array], Array]:
 
 
 def _getctarank(words: Words) -> Callable[[Array], Array]:
-    return lambda a: np.zeros(a.shape, np.uint32)
+    return lambda a: np.asarray(a >> a.dtype.type(RANK_BIT) & a.dtype.type(RANKS)).astype(np.uint32)
+
+
+def _mapa(words: Words) -> Callable[[Array, Array], Array]:
+    def mapped(a: Array, rank: Array) -> Array:
+        number = a.dtype.type
+        new = (rank.astype(a.dtype) & number(RANKS)) << number(RANK_BIT)
+        return np.asarray(a & ~number(RANKS << RANK_BIT) | new)
+
+    return mapped
 
 
 def _form(text: str, by: Callable[[Words], Callable[..., Any]], *, symbols: bool = False, **more: Any) -> Form:
@@ -82,12 +71,9 @@ def _form(text: str, by: Callable[[Words], Callable[..., Any]], *, symbols: bool
 
 
 _WINDOWS = derived("cvta", "the bases of the windows of state spaces, which PTX leaves open, are not compared")
-_CLUSTER = derived("mapa, getctarank", "a block is launched as a cluster of its own")
+_CLUSTER = measured("mapa, getctarank", CLUSTERS)
 
 _mapped = partial(_form, since="sm_90", ptx=(7, 8), evidence=_CLUSTER)
-_mapa = partial(
-    Form, kind=ClusterAddress, fields=lambda words: {"type": words[-1]}, since="sm_90", ptx=(7, 8), evidence=_CLUSTER
-)
 
 FORMS = (
     _form("T -> T", _cvta, symbols=True, spelling=f"cvta.<{_SPACES}>.u64", ptx=(2, 0), evidence=_WINDOWS),
@@ -97,8 +83,8 @@ FORMS = (
     _form(
         "u64 -> pred", _isspacep, spelling=f"isspacep.<global {_SPACES}>", ptx=(2, 0), evidence=published("isspacep")
     ),
-    _mapa(spelling="mapa.shared::cluster.<u32 u64>"),
-    _mapa(spelling="mapa.u64"),
+    _mapped("T u32 -> T", _mapa, symbols=True, spelling="mapa.shared::cluster.<u32 u64>"),
+    _mapped("T u32 -> T", _mapa, symbols=True, spelling="mapa.u64"),
     _mapped("T -> u32", _getctarank, symbols=True, spelling="getctarank.shared::cluster.<u32 u64>"),
     _mapped("T -> u32", _getctarank, symbols=True, spelling="getctarank.u64"),
 )

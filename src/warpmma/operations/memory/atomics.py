@@ -14,6 +14,9 @@ The rules (PTX ISA 9.1, 9.7.13, `atom`, `red` and "Vector atomics"):
 4.  Each element of a vector is updated separately: other accesses may come between.
 5.  The default order of an atomic is `.relaxed`, the default scope `.gpu`. Without a space the address is generic.
     `red` returns nothing to its thread, so it has neither `.acquire` nor `.acq_rel`.
+6.  On the shared memory of another block of a cluster, ptxas 13.0 makes a load and a store of `min`, `max`, `and`, `or`
+    and `xor` of 64 bits: on an H200 updates are lost (`lab.measure.remote_atomics`). They are not atomic there. Of
+    `add` of f16x2 and bf16x2 it makes one sum of integers, whose bits are those of no sum of floats: it is an error.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -33,9 +36,9 @@ from ..elements import is_nan
 from ..forms import Form
 from ..measurements import ATOMICS, measured, published
 from ..records import DTYPES, InstructionRow, MemoryOrder, MemoryScope, RegisterType, register_type
+from ..windows import Space, space_of
 
 _F64 = FORMATS["f64"]
-_SPACES = ("global", "shared", "shared::cta", "shared::cluster")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +68,7 @@ class Atomic(InstructionRow):
     """
 
     operation: str
-    space: Literal["generic", "global", "shared"]
+    space: Space
     type: str
     count: int = 1
     returns: bool
@@ -105,6 +108,16 @@ class Atomic(InstructionRow):
         return self.returns
 
     @property
+    def divided(self) -> bool:
+        """Whether ptxas makes a load and a store of it in the shared memory of another block (rule 6)."""
+        return self.packed or (self.bits == _LONG and self.operation in ("min", "max", "and", "or", "xor"))
+
+    @property
+    def packed(self) -> bool:
+        """Whether it adds two floats of 16 bits in one element."""
+        return self.operation == "add" and self.type.endswith("x2")
+
+    @property
     def floating(self) -> bool:
         """Whether it adds floats, whose sum depends on the order of the operands."""
         return self.operation == "add" and "f" in self.type
@@ -118,6 +131,8 @@ class Atomic(InstructionRow):
         values = (numbered(letter, self.registers, type_, **more) for letter in "ab"[: self.values])
         return (*[result] * self.returns, address("p", self.space), *values, *[POLICY] * self.hint)
 
+
+_LONG = 64  # bits
 
 # Rules 2 and 3
 
@@ -161,11 +176,11 @@ def _float(operation: str, type_: str, space: str, old: Array, value: Array) -> 
 def _fields(words: tuple[str, ...]) -> dict[str, Any]:
     """Return the fields of a row that the words of a mnemonic determine."""
     operation = next(x for x in words if x in (*_INTEGERS, "add"))
-    space = next((x.partition("::")[0] for x in words if x in _SPACES), "generic")
     vector = next((int(x[1:]) for x in words if x in ("v2", "v4", "v8")), 1)
     combine = _float if "f" in words[-1] else _integer
     return {
-        "operation": operation, "space": space, "type": words[-1], "count": vector, "returns": words[0] == "atom",
+        "operation": operation, "space": space_of(words), "type": words[-1], "count": vector,
+        "returns": words[0] == "atom",
         "order": next((x for x in words if x in ("relaxed", "acquire", "release", "acq_rel")), "relaxed"),
         "scope": next((x for x in words[1:] if x in ("cta", "cluster", "gpu", "sys")), "gpu"),
         "hint": "L2::cache_hint" in words, "combine": partial(combine, operation, words[-1]),

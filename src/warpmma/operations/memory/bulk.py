@@ -12,8 +12,9 @@ The rules (PTX ISA 9.1, 9.7.9.25.4, `cp.async.bulk`, `cp.reduce.async.bulk`; 9.7
 3.  `cp.reduce.async.bulk` combines the destination, element by element, with the copied data, like `red` with `.gpu`
     scope. The exception: its sums of f32 keep subnormals, which `red` flushes in global memory.
 4.  `st.async` and `red.async` take registers, and an mbarrier counts their bytes.
-5.  A block is a cluster of its own: `.shared::cluster` is its own shared memory, and `.multicast::cluster` copies to
-    the block of rank 0, which is itself.
+5.  `.shared::cluster` reaches the shared memory of all blocks of the cluster, `.shared::cta` the thread's own.
+    `.multicast::cluster` copies to the blocks of a mask, by rank: to the address in each that the operand has in its
+    own block, and so with the mbarrier.
 """
 
 from __future__ import annotations
@@ -28,8 +29,9 @@ from ..effects import CopyGroup
 from ..forms import Form
 from ..measurements import derived, published
 from ..records import InstructionRow, RegisterType, register_type
+from ..windows import space_of
 
-Where = Literal["global", "shared"]
+Where = Literal["global", "shared", "shared::cluster"]
 
 _SIZES = range(0, 1 << 20, 16)
 """Immediate numbers of bytes that ptxas accepts (rule 1)."""
@@ -41,7 +43,7 @@ class BulkCopy(InstructionRow):
 
     Attributes
     ----------
-    to, origin : {"global", "shared"}
+    to, origin : {"global", "shared", "shared::cluster"}
     operation, type : str
         For a reduction: "add", "min", ..., and the PTX type of an element; "" for a copy.
     grouped : bool
@@ -61,12 +63,12 @@ class BulkCopy(InstructionRow):
     @property
     def red(self) -> str:
         """Mnemonic of the `red` that combines elements as a reduction does."""
-        return _red(self.to, self.operation, self.type)
+        return _red(self.to.partition("::")[0], self.operation, self.type)
 
     @cached_property
     def signature(self) -> Signature:
         """Its operands: `p` is the destination, `q` the source, `m` the mbarrier."""
-        barrier = () if self.grouped else (address("m", "shared"),)
+        barrier = () if self.grouped else (address("m", "shared" if self.to == "shared" else "shared::cluster"),)
         mask = (value("mask", "b16"),) if self.multicast else ()
         ends = address("p", self.to), address("q", self.origin)
         return (*ends, value("size", "u32", values=_SIZES), *barrier, *mask, *[POLICY] * self.hint)
@@ -113,7 +115,7 @@ class AsyncStore(InstructionRow):
     def signature(self) -> Signature:
         """Its operands: `p` is the destination, `m` the mbarrier."""
         values = numbered("a", self.count, self.type, braces="never" if self.operation else "optional")
-        return (address("p", "shared"), values, address("m", "shared"))
+        return (address("p", "shared::cluster"), values, address("m", "shared::cluster"))
 
 
 _OPERATIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
@@ -121,7 +123,7 @@ _OPERATIONS = ("add", "min", "max", "inc", "dec", "and", "or", "xor")
 
 def _copy(words: tuple[str, ...]) -> dict[str, Any]:
     """Return the fields of a row that the words of a copy determine."""
-    to, origin = [x.partition("::")[0] for x in words if x.partition("::")[0] in ("global", "shared")]
+    to, origin = (space_of([x]) for x in words if x.partition("::")[0] in ("global", "shared"))
     operation = next((x for x in words if x in _OPERATIONS), "")
     return {
         "to": to, "origin": origin, "operation": operation, "type": words[-1] if operation else "",

@@ -20,7 +20,7 @@ from ...isa import OperandSpec, Signature, address, value
 from ..forms import Form
 from ..measurements import derived, published
 from ..records import InstructionRow
-from ..windows import SPACES, Space
+from ..windows import Space, space_of
 
 _LINE = 128
 _PRIMARY = {"evict_unchanged": 0, "evict_first": 1, "evict_last": 2, "evict_normal": 3}
@@ -87,9 +87,8 @@ class CachePolicy(InstructionRow):
 
 
 def _control(words: tuple[str, ...]) -> dict[str, Any]:
-    space = next((word for word in words if word in SPACES), "generic")
     uniform = words[0] == "prefetchu"
-    return {"action": "prefetch" if uniform else words[0], "space": space, "uniform": uniform}
+    return {"action": "prefetch" if uniform else words[0], "space": space_of(words), "uniform": uniform}
 
 
 def _policy(words: tuple[str, ...]) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from typing import Any
 from ..effects import Access, Copy, CopyGroup
 from ..forms import Form
 from ..measurements import published
-from ..windows import SPACES
+from ..windows import space_of
 
 _LEAST = [letter + size for size in ("8", "16", "32") for letter in "bsu"] + ["f32"]
 _MOST = ["b64", "s64", "u64", "f64"]
@@ -47,10 +47,9 @@ _ORDERS = {"volatile": "relaxed", "relaxed": "relaxed", "acquire": "acquire", "r
 
 def _access(words: tuple[str, ...]) -> dict[str, Any]:
     """Return the fields of a row that the words of `ld` and `st` determine."""
-    bare = [word.partition("::")[0] for word in words]
     return {
         "direction": "store" if words[0] == "st" else "load",
-        "space": next((word for word in bare if word in SPACES), "generic"),
+        "space": space_of(words),
         "count": int(words[-2][1:]) if words[-2] in ("v2", "v4", "v8") else 1,
         "type": words[-1],
         "order": next((order for word, order in _ORDERS.items() if word in words), "weak"),

@@ -34,7 +34,7 @@ from ..control import Hint
 from ..forms import Form
 from ..measurements import COPIES, measured, published
 from ..records import InstructionRow, MemoryScope
-from ..windows import Space
+from ..windows import Space, space_of
 
 _RANKS = "1d 2d 3d 4d 5d"
 _IMAGES = "3d 4d 5d"  # im2col
@@ -63,6 +63,8 @@ class TensorCopy(InstructionRow):
         Dimensions of the tensor.
     direction : {"load", "store"}
         From global to shared memory, or back.
+    space : {"shared", "shared::cluster"}
+        Where the box is: in the block of the thread, or in any of its cluster.
     im2col : bool
     operation : str
         Of a reduction, "add", "min", ...; "" for a copy.
@@ -72,6 +74,7 @@ class TensorCopy(InstructionRow):
 
     rank: int
     direction: Literal["load", "store"]
+    space: Space
     im2col: bool = False
     operation: str = ""
     multicast: bool = False
@@ -98,11 +101,11 @@ class TensorCopy(InstructionRow):
     @cached_property
     def signature(self) -> Signature:
         """Its operands: `p` is the box in shared memory, `q` the tensor map, `m` the mbarrier."""
-        box, hint = address("p", "shared"), (POLICY,) * self.hint
+        box, hint = address("p", self.space), (POLICY,) * self.hint
         if self.direction == "store":
             return (*_place(self.rank), box, *hint)
         mask = (value("mask", "b16"),) if self.multicast else ()
-        return (box, *_place(self.rank), address("m", "shared"), *_moved(self.offsets), *mask, *hint)
+        return (box, *_place(self.rank), address("m", self.space), *_moved(self.offsets), *mask, *hint)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,6 +177,7 @@ def _copy(words: tuple[str, ...]) -> dict[str, Any]:
     """Return the fields of a row that the words of a copy determine."""
     return {
         "rank": _rank(words), "direction": "store" if "bulk_group" in words else "load",
+        "space": "shared::cluster" if "shared::cluster" in words else "shared",
         "im2col": "im2col" in words or "im2col_no_offs" in words,
         "operation": next((x for x in words if x in _OPERATIONS), ""),
         "multicast": "multicast::cluster" in words, "hint": "L2::cache_hint" in words,
@@ -190,8 +194,7 @@ def _prefetch(words: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _replacement(words: tuple[str, ...]) -> dict[str, Any]:
-    space = next((x.partition("::")[0] for x in words if x in ("global", "shared::cta")), "generic")
-    return {"field": words[3], "space": space}
+    return {"field": words[3], "space": space_of(words)}
 
 
 _RAN: Mapping[str, tuple[str, str]] = MappingProxyType({

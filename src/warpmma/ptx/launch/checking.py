@@ -97,7 +97,7 @@ def _needs(module: Module, name: str, memory: ModuleMemory, target: str) -> Entr
         name=name, functions=tuple(linked.reach.functions[1:]), shared=linked.shared.static,
         dynamic=linked.shared.has_dynamic, local=linked.program.frame, parameters=linked.parameters,
         registers=_registers(linked.program), instructions=_counts(module, linked),
-        problems=(*linked.problems, *linked.conditional),
+        problems=linked.problems,
     )  # fmt: skip
 
 

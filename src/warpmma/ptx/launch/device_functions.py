@@ -68,7 +68,7 @@ class DeviceFunctions:
                 one = np.zeros(batch.shape, bool)
                 one[block, warp, lane] = True
                 text = self._formatted(batch, site, parts, int(buffers[block, warp, lane]), one)
-                self._lines.append((batch.blocks[block], warp * 32 + lane, text))
+                self._lines.append((batch.reporter.running(block), warp * 32 + lane, text))
             count[some] = sum(len(x.sizes) for x in parts)
         return (count[..., None].view(np.uint8),)
 
@@ -139,7 +139,7 @@ def _free(batch: Batch, site: Site, arguments: Bytes, lanes: Array) -> Bytes:
 
 def _who(batch: Batch, lanes: Array) -> str:
     block, warp, lane = np.argwhere(lanes)[0].tolist()
-    return f"block {batch.blocks[block]}, thread {warp * 32 + lane}"
+    return f"block {batch.reporter.running(block)}, thread {warp * 32 + lane}"
 
 
 def _assertfail(batch: Batch, site: Site, arguments: Bytes, lanes: Array) -> Bytes:

@@ -5,15 +5,28 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from copy import copy
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 from ..._arguments import is_integer
-from ...errors import OperandError, TargetError, UnsupportedError, shown
+from ...errors import OperandError, TargetError, shown
 from ...isa import TARGETS, check_known
-from ...machine import Batch, Device, GlobalMemory, Grid, HazardError, Limit, ProgramWork, Site, float_sites
+from ...machine import (
+    Batch,
+    Device,
+    GlobalMemory,
+    Grid,
+    HazardError,
+    Limit,
+    ProgramWork,
+    Site,
+    float_sites,
+    plain_sizes,
+    sizes_of,
+)
 from ..lower import Linked, workspace
-from ..text import Module, cluster_size
+from ..text import Module, cluster_problem, cluster_size
 from .device_functions import DeviceFunctions
 
 
@@ -72,7 +85,6 @@ class PreparedEntry:
         self.module, self.linked, self.target = module, linked, target
         self.function = module.functions[linked.program.name]
         self._grids: dict[tuple[Any, ...], Grid] = {}
-        self._clustered = cluster_size(self.function.directives) is not None
         self._sizes = [
             (name, says, (*self.function.directives[name], 1, 1)[:3])
             for name, says in (("maxntid", "at most"), ("reqntid", "exactly"))
@@ -115,10 +127,8 @@ class PreparedEntry:
         if static > room:
             says = f"{function.name} declares {static} bytes of shared memory; a block has {room} on {target}"
             raise self.module.error(says, function.position)
-        try:
-            given = Grid.checked(grid, block, 0, target, cluster=cluster, cooperative=cooperative)
-        except UnsupportedError as error:  # of what the text may say, too
-            raise UnsupportedError(f"{self.module.place(function.position)}: {error}") from None
+        given = Grid.checked(grid, block, 0, target, cooperative=cooperative)
+        given = self._in_clusters(given, None if cluster is None else sizes_of("cluster", cluster))
         if not is_integer(shared) or not 0 <= shared <= room - static:
             raise self._refused(
                 f"shared is {shown(shared)}; on {target} expected a number of bytes, {room - static} at most beyond "
@@ -132,9 +142,26 @@ class PreparedEntry:
                     f"{math.prod(sizes)} threads"
                 )
         return Grid(
-            given.blocks, given.threads, self.linked.shared.size(int(shared)),
-            (1, 1, 1) if self._clustered else given.cluster, given.cooperative or self.linked.cooperates,
+            given.blocks, given.threads, self.linked.shared.size(int(shared)), given.cluster,
+            given.cooperative or self.linked.cooperates,
         )  # fmt: skip
+
+    def _in_clusters(self, grid: Grid, given: tuple[int, int, int] | None) -> Grid:
+        """Return a grid with the clusters that the launch gives or the entry declares (rule 2 of `directives`)."""
+        directives = self.function.directives
+        if says := cluster_problem(directives, given):
+            wanted = "no cluster is given" if given is None else f"cluster is {plain_sizes(given)}"
+            raise self._refused(f"{wanted}; {self.function.name} {says}")
+        sizes = given or cluster_size(directives)
+        if sizes is None:
+            return grid
+        if "blocksareclusters" in directives:
+            x, y, z = (n * by for n, by in zip(grid.blocks, sizes, strict=True))
+            grid = replace(grid, blocks=(x, y, z))
+        try:
+            return grid.in_clusters(sizes, self.target)
+        except OperandError as error:
+            raise self._refused(str(error)) from None
 
     def _refused(self, says: str) -> OperandError:
         return OperandError(f"{self.module.place(self.function.position)}: {says}")

@@ -282,7 +282,8 @@ class PtxEntry(Shown):
         shared : int
             Bytes of dynamic shared memory (`extern __shared__`), beyond what the entry declares.
         cluster : int or sequence of up to 3 int, optional
-            Blocks of a cluster: one.
+            Blocks of a cluster along x, y and z, as the attribute of a launch; 16 in all at most. By default what the
+            entry declares.
         cooperative : bool
             Whether all blocks are resident together, and may wait for each other.
         hazards, engine, threads, progress, watch

@@ -19,7 +19,7 @@ from ..storage import (
     local_variables,
     reach,
 )
-from ..text import Module, cluster_problem
+from ..text import Module
 from .cooperation import cooperates, with_workspace
 from .entry_parameters import EntryParameters
 from .legacy_syntax import modernized
@@ -41,7 +41,6 @@ class Linked:
     shared: SharedVariables
     reach: Reach
     problems: tuple[PtxError, ...]  # lines that are not simulated
-    conditional: tuple[PtxError, ...] = ()  # lines that are refused at run time for some operands
     undecided: tuple[Site, ...] = ()  # what ptxas may fuse or not, and what it may compute or not
 
     @cached_property
@@ -69,15 +68,12 @@ def link(module: Module, entry: str, memory: ModuleMemory, target: str, *, contr
     steps: list[AnyStep] = []
     callees: dict[str, Callee] = {}
     problems: list[PtxError] = []
-    conditional: list[PtxError] = []
     undecided: list[Site] = []
     frame = 0
     recursive = found.recursive
     if parameters.size > MOST_PARAMETERS:
         text = f"{parameters.size} bytes of parameters; there are {MOST_PARAMETERS}"
         problems.append(module.error(text, head.position))
-    if says := cluster_problem(head.directives):
-        problems.append(module.error(f"{entry}: {says}", head.position))
     for name in found.functions:
         first, before = len(steps), len(slots.kinds)
         constants = folded(modernized(module, module.functions[name]))
@@ -91,7 +87,6 @@ def link(module: Module, entry: str, memory: ModuleMemory, target: str, *, contr
         body = lower(module, function, slots, places, target, start if name == entry else 0)
         steps += [_moved(step, first) for step in body.steps]
         problems += body.problems
-        conditional += body.conditional
         if body.frame.size > MOST_LOCAL:
             what = f"{body.frame.size} bytes of local memory in one function; a thread has {MOST_LOCAL}"
             problems.append(module.error(what, function.position))
@@ -105,7 +100,7 @@ def link(module: Module, entry: str, memory: ModuleMemory, target: str, *, contr
         frame=frame, shared=(*(place for _, place in shared.variables), range(shared.dynamic, shared.dynamic)),
         checked=True,
     )  # fmt: skip
-    return Linked(program, parameters.size, shared, found, tuple(problems), tuple(conditional), tuple(undecided))
+    return Linked(program, parameters.size, shared, found, tuple(problems), tuple(undecided))
 
 
 def _callee(name: str, body: Body, first: int, address: int, slots: range, recursive: bool) -> Callee:

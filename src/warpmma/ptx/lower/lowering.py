@@ -28,8 +28,8 @@ from typing import cast
 from ..._text import counted
 from ...errors import PtxError, WarpmmaError
 from ...isa import PtxInstruction
-from ...machine import Alternative, Branch, BranchTable, Call, Constant, Guard, InstructionStep, Return, Site
-from ...operations import Access, ClusterAddress, Operation, divided_factors, folded_function, packing, row, unpacking
+from ...machine import Alternative, Branch, BranchTable, Call, Guard, InstructionStep, Return, Site
+from ...operations import Access, Operation, divided_factors, folded_function, packing, row, unpacking
 from ..contraction import ALTERNATIVE, FACTORS
 from ..flow import ENDS, BasicBlock, Register, cut, placed, uses
 from ..folding import FOLDED
@@ -54,7 +54,6 @@ class Body:
     frame: FrameLayout
     steps: list[AnyStep] = field(default_factory=list)
     problems: list[PtxError] = field(default_factory=list)  # lines that are not simulated
-    conditional: list[PtxError] = field(default_factory=list)  # lines that are refused at run time for some operands
 
 
 def lower(module: Module, function: Function, slots: Slots, places: Places, target: str, start: int = 0) -> Body:
@@ -267,9 +266,6 @@ class _Lowering:
     ) -> InstructionStep:
         found = found or self._row(statement)
         bound = bind(self._names, statement, found)
-        if isinstance(found, ClusterAddress) and bound.operands[1] != Constant(0, "b32"):
-            text = "ranks other than 0 are refused when they are executed: a cluster has one block here"
-            self._body.conditional.append(self._names.fail(statement, text))
         return InstructionStep(
             site=site, row=bound.row, operands=bound.operands, results=bound.results, guard=guard,
             beside=bool(statement.beside),

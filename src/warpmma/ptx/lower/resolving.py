@@ -24,7 +24,7 @@ from typing import Protocol
 from ..._text import counted
 from ...errors import PtxError
 from ...isa import OperandSpec
-from ...machine import Constant, Frame, Inverted, ReadOnly, Slot, StepOperand, Sum, special_kind
+from ...machine import Constant, Frame, Inverted, ReadOnly, SharedAddress, Slot, StepOperand, Sum, special_kind
 from ...operations import WINDOWS, RegisterType
 from ...registers import LANES
 from ..storage import Declared, Slots, register_class
@@ -243,8 +243,9 @@ class Resolver:
                 return Sum(slot, x.offset) if x.offset else slot
             space = self.space(x)
             generic = spec.space == "generic"
-            if space in ("const", "param") if generic else space != spec.space and {space, spec.space} <= _APART:
-                expected = ".global, .shared or .local" if generic else f".{spec.space}"
+            wanted = spec.space.partition("::")[0]
+            if space in ("const", "param") if generic else space != wanted and {space, wanted} <= _APART:
+                expected = ".global, .shared or .local" if generic else f".{wanted}"
                 raise self.fail(statement, f"{x.base.name} lies in .{space}; expected an address in {expected}")
             return self._in_window(self._address_of(x, "b64", statement), space, spec)
         raise self.fail(statement, f"{written(x)} is not an address; expected [register+bytes] or [variable+bytes]")
@@ -254,6 +255,8 @@ class Resolver:
         base = 0 if spec.space != "generic" or space is None or space not in WINDOWS else WINDOWS[space].base
         if base and isinstance(address, Constant):
             return Constant(address.bits + base, "b64")
+        if base and isinstance(address, SharedAddress):
+            return SharedAddress(address.offset, "b64", base)
         return Sum(address, base) if base and isinstance(address, Frame) else address
 
     def _address_of(self, x: Operand, kind: RegisterType, statement: Statement) -> StepOperand:
@@ -272,6 +275,8 @@ class Resolver:
             raise self.fail(statement, f"{symbol.name} is not declared")
         if kind == "b32" and known[1] >> 32:
             raise self.fail(statement, f"the address of {symbol.name}, in .{known[0]}, has 64 bits; expected {kind}")
+        if known[0] == "shared":
+            return SharedAddress(known[1] + offset, kind)
         return Constant((known[1] + offset) & ((1 << int(kind[1:])) - 1), kind)
 
 

@@ -4,9 +4,9 @@ The rules (PTX ISA 9.1, 11.4 to 11.6; what ptxas 13.0 takes):
 
 1. A directive belongs to entries, or to functions and prototypes, and follows the parameters. Directives that are
    not in `_KNOWN` are errors.
-2. `reqntid` and `maxntid` bound a launch. The directives of clusters say how many blocks a cluster has; here a block is
-   a cluster of its own, so an entry with any other size is refused (`cluster_problem`). A size of 1 is legal and sets
-   `%is_explicit_cluster`; a size of 0 has no effect (`python -m lab.record.clusters`).
+2. `reqntid` and `maxntid` bound a launch. `reqnctapercluster` is the size of a cluster, which a launch may repeat but
+   not change; a size of 0 has no effect. `maxclusterrank` bounds the size that a launch gives, `explicitcluster`
+   requires one. With `blocksareclusters` the grid counts clusters (`python -m lab.record.clusters`).
 3. All other directives are ignored on purpose: they tell ptxas how many registers to use, or what a call preserves, and
    do not change results. Strings of `.pragma`, except those of a loop, and attributes of variables and functions are
    ignored, too.
@@ -84,34 +84,36 @@ def read_directives(cursor: Cursor, kind: FunctionKind) -> dict[str, tuple[int, 
     return found
 
 
-def cluster_size(directives: Mapping[str, tuple[int, ...]]) -> int | None:
-    """Return how many blocks a cluster of an entry has; None where it is not given. Sizes of 0 have no effect.
+def cluster_size(directives: Mapping[str, tuple[int, ...]]) -> tuple[int, int, int] | None:
+    """Return the blocks of an entry's clusters along x, y and z; None where no size is declared (rule 2).
 
     Examples
     --------
     >>> cluster_size({"reqnctapercluster": (2, 2)}), cluster_size({"maxclusterrank": (8,)})
-    (4, None)
+    ((2, 2, 1), None)
     """
-    return math.prod(directives.get("reqnctapercluster", (0,))) or None
+    x, y, z = (*directives.get("reqnctapercluster", (0,)), 1, 1)[:3]
+    return (x, y, z) if x * y * z else None
 
 
-def cluster_problem(directives: Mapping[str, tuple[int, ...]]) -> str:
-    """Say what of an entry's clusters is not simulated; "" where each block is a cluster of its own (rule 2).
+def cluster_problem(directives: Mapping[str, tuple[int, ...]], given: tuple[int, int, int] | None) -> str:
+    """Say why no launch has clusters of a given size, or of none, with an entry's directives; "" if one may (rule 2).
 
     Examples
     --------
-    >>> cluster_problem({"reqnctapercluster": (2,)})
-    '.reqnctapercluster 2: clusters of more than one block are not simulated'
-    >>> cluster_problem({"explicitcluster": (), "reqnctapercluster": (1, 1, 1)})
-    ''
+    >>> cluster_problem({"reqnctapercluster": (2,)}, (4, 1, 1))
+    'declares .reqnctapercluster 2: no other size'
+    >>> cluster_problem({"explicitcluster": ()}, None)
+    'declares .explicitcluster: a launch has to give a size'
     """
-    size = cluster_size(directives)
-    if size is None and "explicitcluster" in directives:
-        return ".explicitcluster without .reqnctapercluster: clusters whose size the launch gives are not simulated"
-    name = "maxclusterrank" if size is None else "reqnctapercluster"
-    if (size or directives.get(name, (1,))[0]) == 1:
-        return ""
-    return f".{name} {', '.join(map(str, directives[name]))}: clusters of more than one block are not simulated"
+    declared, most = cluster_size(directives), directives.get("maxclusterrank", (0,))[0]
+    if declared is not None and given not in (None, declared):
+        return f"declares .reqnctapercluster {', '.join(map(str, directives['reqnctapercluster']))}: no other size"
+    if declared is None and given is None and "explicitcluster" in directives:
+        return "declares .explicitcluster: a launch has to give a size"
+    if most and given is not None and math.prod(given) > most:
+        return f"declares .maxclusterrank {most}: that many blocks at most"
+    return ""
 
 
 def pragmas(cursor: Cursor) -> tuple[str, ...]:
