@@ -60,6 +60,6 @@ def test_refusals(type_: str, value: Any, size: int, says: str) -> None:
         encoded(type_, value, size)
 
 
-def test_descriptors_of_the_device_are_refused() -> None:
-    with pytest.raises(wm.UnsupportedError, match="TMA descriptor"):
+def test_tensor_maps_that_are_passed_by_themselves_are_refused() -> None:
+    with pytest.raises(wm.UnsupportedError, match=r"x is a tensor map that is passed by itself; expected a TensorDesc"):
         encoded("nvTmaDesc", None, 8)

@@ -33,7 +33,8 @@ def given_to_triton(
 def for_triton(name: str, x: Any, dtypes: Mapping[str, str]) -> Any:
     """Return an argument as Triton takes it.
 
-    Refused are a tensor on a GPU, a type of elements that Triton does not have, a scalar of NumPy.
+    Refused are a tensor on a GPU, a type of elements that Triton does not have, a scalar of NumPy; a descriptor of such
+    a tensor, too.
     """
     if isinstance(x, bool | int | float | str) or x is None:
         return x
@@ -44,6 +45,8 @@ def for_triton(name: str, x: Any, dtypes: Mapping[str, str]) -> Any:
         raise OperandError(f"{name} is {x!r}; Triton takes numbers of Python: give {name}.item()")
     if isinstance(x, np.ndarray):
         x = HostArray(x)
+    if hasattr(x, "block_shape") and hasattr(x, "base"):  # a descriptor
+        for_triton(f"{name}.base", x.base, dtypes)
     if hasattr(x, "data_ptr") and hasattr(x, "dtype"):
         check_place(name, x)
         dtype = str(x.dtype).rpartition(".")[2]

@@ -6,7 +6,8 @@ The rules:
    The kernel's signature calls these "constexpr"; up to 3.2 its constants name them.
 2. A tuple is passed as its elements, in order.
 3. A descriptor that the host made is, for targets without TMA: pointer, shape, strides, whether what lies outside is a
-   NaN, from 3.7 on whether f32 is rounded to tf32, and shape and strides once more.
+   NaN, from 3.7 on whether f32 is rounded to tf32, and shape and strides once more. For targets with TMA it is a tensor
+   map, shape and strides (`host_descriptors`).
 4. A pointer is what `data_ptr()` returns, an integer or None. A compiled kernel may be given arrays of another type
    than those it was compiled for: elements that contradict it (`machine.contradicts`) are an error, except for bytes
    (i8, u8) and results of `triton.reinterpret`.
@@ -20,13 +21,14 @@ from __future__ import annotations
 import operator
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from ..errors import OperandError, UnsupportedError, shown
 from ..machine import contradicts, expected, fits
 from ..ptx import Parameter
+from .host_descriptors import MAP_TYPE, MappedTensor, mapped_tensor
 from .host_memory import HostArray
 
 _ELEMENTS = {
@@ -38,14 +40,21 @@ _ELEMENTS = {
 
 _FLOATS = frozenset(("fp16", "bf16", "fp32", "f32", "fp64"))
 
+_Records: TypeAlias = Iterator[Mapping[str, Any]] | None
+
 
 def flat_arguments(
-    signature: Mapping[Any, Any], constants: Mapping[Any, Any], args: Iterable[Any]
+    signature: Mapping[Any, Any],
+    constants: Mapping[Any, Any],
+    args: Iterable[Any],
+    descriptors: Sequence[Mapping[str, Any]] = (),
 ) -> list[tuple[str, str, Any]]:
     """Return names, types and values of what a kernel takes: one argument for each type of the signature.
 
-    What `constants` names is omitted: the kernel was compiled for its value.
+    What `constants` names is omitted: the kernel was compiled for its value. `descriptors` are the records of
+    `host_descriptors`, none for a target without TMA.
     """
+    records = iter(descriptors) if descriptors else None
     found: list[tuple[str, str, Any]] = []
     given = tuple(args)
     if len(given) != len(signature):
@@ -54,29 +63,36 @@ def flat_arguments(
         )
     for (name, type_), x in zip(signature.items(), given, strict=True):
         if name not in constants:
-            found.extend(_flat(str(name), type_, x))
+            found.extend(_flat(str(name), type_, x, records))
     return found
 
 
-def _flat(name: str, type_: Any, x: Any) -> Iterator[tuple[str, str, Any]]:
+def _flat(name: str, type_: Any, x: Any, records: _Records) -> Iterator[tuple[str, str, Any]]:
     if isinstance(type_, tuple):
         for i, (inner, y) in enumerate(zip(type_, x, strict=True)):
-            yield from _flat(f"{name}[{i}]", inner, y)
+            yield from _flat(f"{name}[{i}]", inner, y, records)
     elif type_.startswith("tensordesc"):
-        yield from _descriptor(name, type_, x)
+        yield from _descriptor(name, type_, x, records)
     elif type_ != "constexpr":
         yield name, type_, HostArray(x) if isinstance(x, np.ndarray) else x
 
 
-def _descriptor(name: str, type_: str, x: Any) -> Iterator[tuple[str, str, Any]]:
+def _descriptor(name: str, type_: str, x: Any, records: _Records) -> Iterator[tuple[str, str, Any]]:
     """Rule 3."""
-    yield f"{name}.base", "*" + type_.partition("<")[2].partition("[")[0], x.base
-    yield from ((f"{name}.shape", "i64", n) for n in x.shape)
-    yield from ((f"{name}.strides", "i64", n) for n in x.strides)
-    if hasattr(x, "padding"):
-        yield f"{name}.padding", "i1", x.padding == "nan"
-    if hasattr(x, "round_f32_to_tf32"):
-        yield f"{name}.round_f32_to_tf32", "i1", bool(x.round_f32_to_tf32)
+    pointer = "*" + type_.partition("<")[2].partition("[")[0]
+    if not all(hasattr(x, part) for part in ("base", "shape", "strides")):
+        raise OperandError(f"{name} is {shown(x)}; expected a TensorDescriptor: the kernel was compiled for {type_}")
+    if records is not None:
+        address = _pointer(f"{name}.base", pointer, x.base)
+        yield name, MAP_TYPE, mapped_tensor(name, x, pointer, address, next(records))
+    else:
+        yield f"{name}.base", pointer, x.base
+        yield from ((f"{name}.shape", "i64", n) for n in x.shape)
+        yield from ((f"{name}.strides", "i64", n) for n in x.strides)
+        if hasattr(x, "padding"):
+            yield f"{name}.padding", "i1", x.padding == "nan"
+        if hasattr(x, "round_f32_to_tf32"):
+            yield f"{name}.round_f32_to_tf32", "i1", bool(x.round_f32_to_tf32)
     yield from ((f"{name}.shape", "i32", n) for n in x.shape)
     yield from ((f"{name}.strides", "i64", n) for n in x.strides)
 
@@ -93,8 +109,12 @@ def parameter_bytes(arguments: Iterable[tuple[str, str, Any]], parameters: Seque
 
 
 def _encoded(name: str, type_: str, x: Any, size: int) -> bytes:
-    if type_ == "nvTmaDesc":
-        raise UnsupportedError(f"{name} is a TMA descriptor, which is not simulated")
+    if isinstance(x, MappedTensor):
+        return x.map.encoded
+    if type_ == MAP_TYPE:
+        raise UnsupportedError(
+            f"{name} is a tensor map that is passed by itself; expected a TensorDescriptor of triton.tools"
+        )
     if type_ in _FLOATS:
         if not isinstance(x, int | float | np.floating):
             raise OperandError(f"{name} is {shown(x)}; expected a float ({type_})")

@@ -12,7 +12,7 @@ The rules:
 
 `PTX_TARGETS` has the targets that Triton compiles for, by the target whose bits are computed. A driver assembles PTX
 for older targets, too: what Triton writes for sm_80 has sm_90's bits on sm_90. For sm_90 itself
-`tl.dot` becomes `wgmma`, for sm_100 to sm_110 `tcgen05`, and descriptors become TMA from sm_90 on: none is simulated.
+`tl.dot` becomes `wgmma`, for sm_100 to sm_110 `tcgen05`: neither is simulated. Descriptors become TMA from sm_90 on.
 A kernel is compiled for the first target of its row that has all of its types: sm_80 has no e4m3, sm_89 has.
 """
 

@@ -7,12 +7,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from ..errors import OperandError, PtxError, UnsupportedError, shown
+from ..errors import OperandError, PtxError, shown
 from ..machine import Hazard, HazardError
 from ..operations import Access
 from ..ptx import PtxEntry
 from .active_device import ActiveDevice, KernelLaunch, current
 from .compiling import dot_notes
+from .host_descriptors import in_memory
 from .host_memory import mapped_for_launch
 from .launch_arguments import flat_arguments, parameter_bytes
 
@@ -57,13 +58,9 @@ class Launcher:
     def _launch(self, grid: tuple[int, int, int], stream: Any, entry: PtxEntry, args: tuple[Any, ...]) -> None:
         __tracebackhide__ = True
         session, metadata, parameters = current(), self._metadata, entry.parameters
-        if getattr(metadata, "tensordesc_meta", None):
-            raise UnsupportedError(
-                f"{metadata.name}: for {session.ptx_target} its descriptors are TMA's, which is not simulated; leave "
-                f"ptx_target out, or give 'sm_80' or 'sm_89'"
-            )
-        flat = flat_arguments(self._signature, self._constants, args)
-        device = session.device_of(x for _, _, x in flat)
+        descriptors = getattr(metadata, "tensordesc_meta", None) or ()
+        flat = flat_arguments(self._signature, self._constants, args, descriptors)
+        device = session.device_of(x for _, _, x in in_memory(flat))
         scratch = self._scratch(grid, stream, len(parameters) - len(flat))
         flat += [("scratch memory", "*i8", x) for x in scratch]
         params = parameter_bytes(flat, parameters)
@@ -73,7 +70,7 @@ class Launcher:
         cooperative, blocks = getattr(metadata, "launch_cooperative_grid", False), self._blocks(grid)
         if cooperative:
             options["resident"] = None  # all blocks
-        with mapped_for_launch(device, flat):
+        with mapped_for_launch(device, in_memory(flat)):
             try:
                 report = entry.launch(
                     device, blocks, 32 * metadata.num_warps, params=params, shared=metadata.shared,
