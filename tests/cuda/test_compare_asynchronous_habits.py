@@ -1,4 +1,4 @@
-"""Correct kernels with the habits of real libraries (`lab.compare.asynchronous_habits`): right, and without a report."""
+"""Correct kernels with the habits of real libraries (`lab.compare.asynchronous_habits`): no report, right words."""
 
 from __future__ import annotations
 
