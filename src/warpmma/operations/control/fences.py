@@ -6,7 +6,8 @@ The rules (PTX ISA 9.1, 9.7.13.4, `membar` and `fence`; 9.7.12.8, `nanosleep`; 9
     (the default), `.acquire` or `.release`. `membar.cta`, `.gl` and `.sys` are `fence.sc` of `.cta`, `.gpu`
     and `.sys`.
 2.  `fence.proxy.async` orders accesses of the generic proxy before those of the async proxy, for all memory or one
-    space (`warpmma.machine.report.asynchronous_rules`). Other proxies are not simulated: their fences have no effect.
+    space (`warpmma.machine.report.asynchronous_rules`). `fence.proxy.tensormap` is the same for the proxy
+    that reads tensor maps (`warpmma.machine.handlers.map_order`). `fence.proxy.alias` has no effect.
     `fence.mbarrier_init` is a release fence of the cluster; what it says of mbarriers alone holds for all here.
 3.  `nanosleep`, `pmevent`, `griddepcontrol` and `setmaxnreg` change no bit. A sleeping thread lets others run.
 4.  `trap` ends the launch with an error; so does `brkpt`, as there is no debugger.
@@ -41,11 +42,14 @@ class Fence(Control):
         "weak" for fences of proxies.
     crosses : tuple of str
         The spaces in which earlier accesses become visible to the async proxy.
+    maps : {"", "acquire", "release"}
+        What it does for the proxy that reads tensor maps.
     """
 
     order: MemoryOrder
     scope: MemoryScope = "sys"
     crosses: tuple[Literal["shared", "global"], ...] = ()
+    maps: Literal["", "acquire", "release"] = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,9 +85,13 @@ def _crosses(words: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _none(words: tuple[str, ...]) -> dict[str, Any]:
-    acquires = "acquire" in words and "proxy" in words
+    return {"order": "weak"}
+
+
+def _maps(words: tuple[str, ...]) -> dict[str, Any]:
+    order = "acquire" if "acquire" in words else "release"
     takes = (address("p", "generic"), value("a1", "imm", values=(128,)))
-    return {"order": "weak", "signature": takes if acquires else ()}
+    return {**_fence(words), "maps": order, "signature": takes if order == "acquire" else ()}
 
 
 _fences = partial(Form, kind=Fence, fields=_fence, evidence=published("membar, fence"))
@@ -111,7 +119,8 @@ FORMS = (
     ),
     _fences(spelling="fence.mbarrier_init .release.cluster", since="sm_90", ptx=(8, 0)),
     _nothing(
-        spelling="fence.proxy.tensormap::generic .<acquire release>.<cta cluster gpu sys>", since="sm_90", ptx=(8, 3)
+        spelling="fence.proxy.tensormap::generic .<acquire release>.<cta cluster gpu sys>", since="sm_90", ptx=(8, 3),
+        fields=_maps,
     ),
     _hints(
         spelling="nanosleep.u32", ptx=(6, 3),
