@@ -13,7 +13,7 @@ from ...operations import Barrier, Exit, Fence, Hint, Stack, Trap
 from ..base import Site, WarpRegister
 from ..block import Batch, Results
 from ..sync import Awaited
-from .load_store import address, read
+from .load_store import address, check_whole, read
 from .map_order import acquire_maps, release_maps
 
 
@@ -92,7 +92,10 @@ def fence(batch: Batch, site: Site, row: Fence, operands: Sequence[Any], lanes: 
 
 
 def hint(batch: Batch, site: Site, row: Hint, operands: Sequence[Any], lanes: Array) -> Results:
-    """Change nothing."""
+    """Change nothing; check that warps and warpgroups set their registers as a whole."""
+    if row.limits:
+        check_whole(batch, site, lanes)
+        batch.register_limits.note(site, row.mnemonic, int(operands[0]), lanes)
     return ()
 
 

@@ -9,7 +9,8 @@ The rules (PTX ISA 9.1, 9.7.13.4, `membar` and `fence`; 9.7.12.8, `nanosleep`; 9
     space (`warpmma.machine.report.asynchronous_rules`). `fence.proxy.tensormap` is the same for the proxy
     that reads tensor maps (`warpmma.machine.handlers.map_order`). `fence.proxy.alias` has no effect.
     `fence.mbarrier_init` is a release fence of the cluster; what it says of mbarriers alone holds for all here.
-3.  `nanosleep`, `pmevent`, `griddepcontrol` and `setmaxnreg` change no bit. A sleeping thread lets others run.
+3.  `nanosleep`, `pmevent`, `griddepcontrol` and `setmaxnreg` change no bit. A sleeping thread lets others run. All
+    warps of a warpgroup execute the same `setmaxnreg` (`warpmma.machine.sync.register_limits`).
 4.  `trap` ends the launch with an error; so does `brkpt`, as there is no debugger.
 """
 
@@ -60,9 +61,12 @@ class Hint(Control):
     ----------
     observes : bool
         Whether it lets other threads run.
+    limits : bool
+        Whether it sets how many registers the threads of a warpgroup have.
     """
 
     observes: bool = False
+    limits: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,7 +138,7 @@ FORMS = (
     _hints(spelling="griddepcontrol .<launch_dependents wait>", since="sm_90", ptx=(7, 8), fields=lambda words: {}),
     _hints(
         spelling="setmaxnreg.<inc dec> .sync.aligned.u32", since="sm_90a", ptx=(8, 0),
-        fields=lambda words: {"signature": (value("a0", "imm", values=range(24, 257, 8)),)},
+        fields=lambda words: {"signature": (value("a0", "imm", values=range(24, 257, 8)),), "limits": True},
     ),
     Form(spelling="<trap brkpt>", kind=Trap, ptx=(1, 0), fields=lambda words: {}, evidence=published("trap, brkpt")),
 )  # fmt: skip
