@@ -24,7 +24,7 @@ CONTROLS = [x for x in rows() if isinstance(x, Control) and not any(y.within for
         ("fence.release.cluster", {"order": "release", "scope": "cluster", "since": "sm_90"}),
         ("membar.gl", {"order": "sc", "scope": "gpu"}),
         ("fence.proxy.async.shared::cta", {"order": "weak"}),
-        ("fence.proxy.tensormap::generic.acquire.gpu", {"order": "weak", "syntax": "[p], a1"}),
+        ("fence.proxy.tensormap::generic.acquire.gpu", {"order": "acquire", "maps": "acquire", "syntax": "[p], a1"}),
         ("nanosleep.u32", {"observes": True, "sources": (value("a0", "u32"),)}),
         ("pmevent.mask", {"observes": False, "sources": (value("a0", "imm"),)}),
         ("setmaxnreg.inc.sync.aligned.u32", {"since": "sm_90a", "syntax": "a0"}),

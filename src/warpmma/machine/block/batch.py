@@ -19,7 +19,7 @@ from ..base import Lanes, Origin, Poison, RegisterShadow, Site, WarpRegister, is
 from ..memory import GlobalMemory, GlobalSpace, LocalMemory, SharedMemory
 from ..order import History, ThreadScopes, VectorClock, VectorClocks, joined
 from ..report import Costs, Reporter, Watching
-from ..sync import AsyncOperations, Barriers, ClusterBarrier, MbarrierPhases
+from ..sync import AsyncOperations, Barriers, ClusterBarrier, MbarrierPhases, RegisterLimits
 
 Results = tuple[WarpRegister, ...]
 
@@ -90,6 +90,11 @@ class Batch:
         return AsyncOperations(self.reporter, self.clocks, self.seed)
 
     @cached_property
+    def register_limits(self) -> RegisterLimits:
+        """The `setmaxnreg` of its warps."""
+        return RegisterLimits(self.reporter)
+
+    @cached_property
     def barriers(self) -> Barriers:
         """The barriers of its blocks."""
         return Barriers(self.lanes, self.clocks, self.reporter)
@@ -157,6 +162,8 @@ class Batch:
             self.leave(self.lanes.alive)
         if "async_operations" in vars(self):
             self.async_operations.finish()
+        if "register_limits" in vars(self):
+            self.register_limits.finish()
 
     def shuffled(self, number: int) -> Array | None:
         """Return an order for a number of turns, drawn from the seed and the time; None for the given order."""

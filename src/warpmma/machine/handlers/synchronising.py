@@ -13,7 +13,8 @@ from ...operations import Barrier, Exit, Fence, Hint, Stack, Trap
 from ..base import Site, WarpRegister
 from ..block import Batch, Results
 from ..sync import Awaited
-from .load_store import read
+from .load_store import address, check_whole, read
+from .map_order import acquire_maps, release_maps
 
 
 def barrier(batch: Batch, site: Site, row: Barrier, operands: Sequence[Any], lanes: Array) -> Results:
@@ -79,15 +80,22 @@ def _numbers(batch: Batch, site: Site, operands: Sequence[Any], lanes: Array) ->
 
 def fence(batch: Batch, site: Site, row: Fence, operands: Sequence[Any], lanes: Array) -> Results:
     """Order earlier accesses of threads before later ones."""
+    if row.maps == "release":  # the fence passes it on
+        release_maps(batch, lanes)
     if row.order != "weak" and batch.reporter.tracking:
         batch.clocks.fence(lanes, row.order, batch.clocks.scopes.of(row.scope))
     if row.crosses and batch.reporter.tracking and lanes.any():
         batch.clocks.fence_proxy(lanes, row.crosses)
+    if row.maps == "acquire" and batch.reporter.tracking and lanes.any():
+        acquire_maps(batch, address(batch, site, operands[0], lanes), lanes)
     return ()
 
 
 def hint(batch: Batch, site: Site, row: Hint, operands: Sequence[Any], lanes: Array) -> Results:
-    """Change nothing."""
+    """Change nothing; check that warps and warpgroups set their registers as a whole."""
+    if row.limits:
+        check_whole(batch, site, lanes)
+        batch.register_limits.note(site, row.mnemonic, int(operands[0]), lanes)
     return ()
 
 

@@ -32,6 +32,7 @@ from ..memory import Allocation, Touch
 from ..sync import AsyncOperation, Combine, Groups, Touched
 from .bulk_copying import destinations
 from .load_store import address, read
+from .map_order import check_map
 from .mbarriers import signal
 from .updating import taking_turns
 
@@ -152,6 +153,7 @@ def read_maps(batch: Batch, site: Site, where: Array, lanes: Array) -> tuple[lis
             batch.reporter.report("bounds", site, touch.lanes, where, says)
             continue
         found[touch.lanes], poison = allocation.load(touch, 1)
+        check_map(batch, site, allocation, touch, where)
         batch.decide(site, poison and poison.on(touch.lanes, found.shape), touch.lanes)
         there |= touch.lanes
     return [x.tobytes() for x in found[there]], there

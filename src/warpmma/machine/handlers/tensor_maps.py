@@ -22,6 +22,7 @@ from ...operations import MapPublication, MapReplacement
 from ..base import Poison, Site, WarpRegister
 from ..block import Batch, Results, load, store, touches
 from .load_store import address, check_whole, read
+from .map_order import release_maps
 
 _BYTES, _ALIGNMENT = 128, 64
 
@@ -72,5 +73,6 @@ def publish(batch: Batch, site: Site, row: MapPublication, operands: Sequence[An
     held = None if poison is None else Poison(poison.bits, poison.origin)
     store(batch, site, "global", places[0], data, first, poison=held)
     if batch.reporter.tracking:
+        release_maps(batch, lanes)
         batch.clocks.fence(lanes, "release", batch.clocks.scopes.of(row.scope))
     return ()

@@ -121,6 +121,11 @@ class AccessShadow(Shadow):
             self._act(touch, reads=True, writes=None)
         return poison
 
+    def writers(self, touch: Touch) -> Array | None:
+        """See `Shadow`."""
+        writer = self.grains.writer
+        return None if writer is None else words_at(writer, self.grains.at(touch.offset, touch.size))
+
     # Rule 6
 
     def _followed(self, touch: Touch, grains: GrainRuns) -> Poison | None:

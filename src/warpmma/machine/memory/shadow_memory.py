@@ -70,6 +70,10 @@ class Shadow:
         """Note a load, of elements of so many bytes; return its poison, `[n, size]`, or None if there is none."""
         return None
 
+    def writers(self, touch: Touch) -> Array | None:
+        """Return the words of the last writers of what lanes access, by grain, `[n, m]`; None without writers."""
+        return None
+
     def keeps(self, touch: Touch, poison: Poison | None, *, stores: bool = True) -> None:
         """Replace the poison bits of bytes that lanes have stored or, if not `stores`, put."""
 

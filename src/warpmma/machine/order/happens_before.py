@@ -408,6 +408,16 @@ class VectorClocks:
             self.causality.acquire(where, crossed)
         self.tick()
 
+    def cross_further(self, lanes: Array, space: str, further: str) -> None:
+        """Let what has crossed to one space for lanes, bool `[block, warp, lane]`, cross to another for each (A20)."""
+        if not self.causality.active:
+            return
+        for at in np.argwhere(lanes).tolist():
+            held = self.causality.held[tuple(at)]
+            if held is not None and space in held.crossed:
+                clock = VectorClock(self._first, self._no_times, crossed={further: held.crossed[space]})
+                self.causality.acquire(np.array([at]), clock)
+
     def over(self, clock: VectorClock) -> VectorClock:
         """Return what an arrival passes on to another block whatever its scope: what another clock knows is over (A9).
 

@@ -103,5 +103,17 @@ RULES: Mapping[str, Rule] = MappingProxyType({
         "Signals of its mbarriers are counted, and need no order.", "default", "measured: ld, st, atom, arrivals, "
         "st.async and copies to a block that exited, each fails the launch",
     ),
+    "A19": Rule(
+        "A copy reads its tensor map through a proxy of its own. What threads of this launch have written to a map in "
+        "global memory crosses to it by fence.proxy.tensormap::generic.acquire at the address of the map, by the "
+        "thread of the copy or one that is ordered before it.", "default", "measured: without a fence, after "
+        "__threadfence, fence.proxy.async or a release alone, 100 % of 211,200 copies each used the old map; after an "
+        "acquire, 0",
+    ),
+    "A20": Rule(
+        "Before that acquire, a thread releases what it wrote to the map: tensormap.cp_fenceproxy or "
+        "fence.proxy.tensormap::generic.release.", "strict", f"{_PTX}, 9.7.13.4; measured: within one thread an "
+        "acquire alone, 0 of 211,200 stale",
+    ),
 })  # fmt: skip
 """By name."""

@@ -51,7 +51,7 @@ KINDS: Mapping[str, str] = MappingProxyType({
     "stack": "a thread's local memory overflows, or an address is outside of its frames",
     "misaligned": "an address is not a multiple of what the access needs",
     "pending": "memory is accessed that a copy may still write or read, or no thread waits for a copy",
-    "proxy": "the async proxy accesses what a thread wrote, and no fence.proxy.async lies between",
+    "proxy": "the async proxy accesses what a thread wrote, and no proxy fence lies between",
     "barrier": "threads wait at a barrier for others that never arrive",
     "deadlock": "threads wait in a loop for a value that no running thread will write",
     "divergent": "lanes of a warp execute an instruction together, and some of them are masked off",

@@ -6,9 +6,11 @@ The rules (PTX ISA 9.1, 9.7.13.4, `membar` and `fence`; 9.7.12.8, `nanosleep`; 9
     (the default), `.acquire` or `.release`. `membar.cta`, `.gl` and `.sys` are `fence.sc` of `.cta`, `.gpu`
     and `.sys`.
 2.  `fence.proxy.async` orders accesses of the generic proxy before those of the async proxy, for all memory or one
-    space (`warpmma.machine.report.asynchronous_rules`). Other proxies are not simulated: their fences have no effect.
+    space (`warpmma.machine.report.asynchronous_rules`). `fence.proxy.tensormap` is the same for the proxy
+    that reads tensor maps (`warpmma.machine.handlers.map_order`). `fence.proxy.alias` has no effect.
     `fence.mbarrier_init` is a release fence of the cluster; what it says of mbarriers alone holds for all here.
-3.  `nanosleep`, `pmevent`, `griddepcontrol` and `setmaxnreg` change no bit. A sleeping thread lets others run.
+3.  `nanosleep`, `pmevent`, `griddepcontrol` and `setmaxnreg` change no bit. A sleeping thread lets others run. All
+    warps of a warpgroup execute the same `setmaxnreg` (`warpmma.machine.sync.register_limits`).
 4.  `trap` ends the launch with an error; so does `brkpt`, as there is no debugger.
 """
 
@@ -41,11 +43,14 @@ class Fence(Control):
         "weak" for fences of proxies.
     crosses : tuple of str
         The spaces in which earlier accesses become visible to the async proxy.
+    maps : {"", "acquire", "release"}
+        What it does for the proxy that reads tensor maps.
     """
 
     order: MemoryOrder
     scope: MemoryScope = "sys"
     crosses: tuple[Literal["shared", "global"], ...] = ()
+    maps: Literal["", "acquire", "release"] = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,9 +61,12 @@ class Hint(Control):
     ----------
     observes : bool
         Whether it lets other threads run.
+    limits : bool
+        Whether it sets how many registers the threads of a warpgroup have.
     """
 
     observes: bool = False
+    limits: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,9 +89,13 @@ def _crosses(words: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _none(words: tuple[str, ...]) -> dict[str, Any]:
-    acquires = "acquire" in words and "proxy" in words
+    return {"order": "weak"}
+
+
+def _maps(words: tuple[str, ...]) -> dict[str, Any]:
+    order = "acquire" if "acquire" in words else "release"
     takes = (address("p", "generic"), value("a1", "imm", values=(128,)))
-    return {"order": "weak", "signature": takes if acquires else ()}
+    return {**_fence(words), "maps": order, "signature": takes if order == "acquire" else ()}
 
 
 _fences = partial(Form, kind=Fence, fields=_fence, evidence=published("membar, fence"))
@@ -111,7 +123,8 @@ FORMS = (
     ),
     _fences(spelling="fence.mbarrier_init .release.cluster", since="sm_90", ptx=(8, 0)),
     _nothing(
-        spelling="fence.proxy.tensormap::generic .<acquire release>.<cta cluster gpu sys>", since="sm_90", ptx=(8, 3)
+        spelling="fence.proxy.tensormap::generic .<acquire release>.<cta cluster gpu sys>", since="sm_90", ptx=(8, 3),
+        fields=_maps,
     ),
     _hints(
         spelling="nanosleep.u32", ptx=(6, 3),
@@ -125,7 +138,7 @@ FORMS = (
     _hints(spelling="griddepcontrol .<launch_dependents wait>", since="sm_90", ptx=(7, 8), fields=lambda words: {}),
     _hints(
         spelling="setmaxnreg.<inc dec> .sync.aligned.u32", since="sm_90a", ptx=(8, 0),
-        fields=lambda words: {"signature": (value("a0", "imm", values=range(24, 257, 8)),)},
+        fields=lambda words: {"signature": (value("a0", "imm", values=range(24, 257, 8)),), "limits": True},
     ),
     Form(spelling="<trap brkpt>", kind=Trap, ptx=(1, 0), fields=lambda words: {}, evidence=published("trap, brkpt")),
 )  # fmt: skip

@@ -1,0 +1,123 @@
+"""Tensor maps that a launch changes: the fences that a copy needs, and reports where they are missing (A19, A20)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import warpmma as wm
+from warpmma.layouts import TensorMap
+from warpmma.machine import HazardError
+
+KERNEL = """.version 9.0
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .align 64 .b8 map[128], .param .u64 maps, .param .u64 x, .param .u64 y, .param .u64 flag) {
+.reg .pred %p, %q, %b; .reg .b32 %t, %c, %v, %a, %s; .reg .b64 %k, %m, %n, %x, %y, %o, %f, %w, %g;
+.shared .align 1024 .b8 box[128]; .shared .align 128 .b8 near[128]; .shared .align 8 .b64 full;
+ld.param.u64 %m, [maps]; ld.param.u64 %x, [x]; ld.param.u64 %y, [y]; ld.param.u64 %f, [flag];
+mov.b64 %k, map; cvta.param.u64 %k, %k; mov.b64 %n, near; mov.u32 %t, %tid.x; mov.u32 %c, %ctaid.x;
+setp.eq.u32 %p, %t, 0; setp.eq.u32 %b, %c, 0; add.u64 %g, %m, 256; mad.wide.u32 %o, %t, 4, %y; mov.u32 %s, box;
+mad.lo.u32 %a, %t, 4, %s;
+@%p mbarrier.init.shared.b64 [full], 1; bar.sync 0;
+"""
+COPY = (
+    "@%p mbarrier.arrive.expect_tx.shared.b64 _, [full], 128; @%p cp.async.bulk.tensor.2d.shared::cluster.global"
+    ".mbarrier::complete_tx::bytes [box], [{}, {{0, 0}}], [full];"
+    "W: mbarrier.try_wait.parity.shared.b64 %q, [full], 0; @!%q bra W; ld.shared.u32 %v, [%a]; st.global.u32 [%o], %v;"
+)
+LOAD, HOST = COPY.format("%m"), COPY.format("%k")
+NEW = "tensormap.replace.tile.global_address.global.b1024.b64 [%m], %x;"
+NEAR = (
+    "mad.wide.u32 %w, %t, 4, %k; ld.u32 %v, [%w]; mad.wide.u32 %w, %t, 4, %n; st.shared.u32 [%w], %v; bar.warp.sync -1;"
+    "@%p tensormap.replace.tile.global_address.shared::cta.b1024.b64 [%n], %x; bar.warp.sync -1;"
+)
+PUBLISH = "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%m], [%n], 128; "
+RELEASE = "fence.proxy.tensormap::generic.release.gpu;"
+ACQUIRE = "fence.proxy.tensormap::generic.acquire.gpu [%m], 128;"
+OWN = "mad.wide.u32 %m, %c, 128, %m; mad.wide.u32 %o, %c, 128, %o;"
+
+
+def hazard(body: str, hazards: Any = "error", grid: int = 1) -> Any:
+    """Return the hazard of a launch, or None where it loads the 32 words of x."""
+    device = wm.Device("sm_90a")
+    old, x = (device.array(np.arange(32, dtype=np.uint32).reshape(2, 16) + i) for i in (500, 7))
+    made = np.frombuffer(TensorMap(old, (2, 16)).encoded, np.uint8)
+    maps, y, flag = device.array(np.tile(made, 4)), device.zeros(32 * grid, np.uint32), device.zeros(1, np.uint32)
+    kernel = wm.ptx.load(f"{KERNEL}{body}\nret; }}")["k"]
+    try:
+        kernel.launch(device, grid, 32, [made.tobytes(), maps, x, y, flag], hazards=hazards)
+    except HazardError as error:
+        return error.hazard
+    first = 500 if body in (HOST, LOAD) else 7
+    assert y.numpy().reshape(grid, 32).tolist() == [list(range(first, first + 32))] * grid
+    return None
+
+
+CORRECT = {
+    "one thread": f"@%p {NEW} @%p {RELEASE} @%p {ACQUIRE} {LOAD}",
+    "all lanes acquire": f"@%p {NEW} bar.warp.sync -1; {RELEASE} {ACQUIRE} {LOAD}",
+    "another lane acquires": f"@%p {NEW} @%p {RELEASE} bar.warp.sync -1; setp.eq.u32 %q, %t, 5; @%q {ACQUIRE} "
+    f"bar.warp.sync -1; {LOAD}",
+    "from shared memory": f"{NEAR} {PUBLISH} {ACQUIRE} {LOAD}",
+    "from shared memory, lane 0 acquires, another one copies": f"{NEAR} {PUBLISH} @%p {ACQUIRE} bar.warp.sync -1; "
+    f"setp.eq.u32 %p, %t, 9; {LOAD}",
+    "a map of each block": f"{OWN} {NEAR} {PUBLISH} {ACQUIRE} {LOAD}",
+    "parameter": HOST,
+    "map that the host wrote": LOAD,
+}
+
+
+@pytest.mark.parametrize("hazards", ["error", "strict", "off"])
+@pytest.mark.parametrize("name", CORRECT)
+def test_correct_kernels_are_silent(name: str, hazards: Any) -> None:
+    assert hazard(CORRECT[name], hazards, 3 if "each" in name else 1) is None
+
+
+STALE = {
+    "none": (f"@%p {NEW} {LOAD}", "A19"),
+    "threadfence": (f"@%p {NEW} @%p fence.acq_rel.gpu; {LOAD}", "A19"),
+    "proxy async": (f"@%p {NEW} @%p fence.proxy.async; {LOAD}", "A19"),
+    "release alone": (f"@%p {NEW} @%p {RELEASE} {LOAD}", "A19"),
+    "generic store": (f"@%p st.global.u64 [%m], %x; {LOAD}", "A19"),
+    "published, not acquired": (f"{NEAR} {PUBLISH} {LOAD}", "A19"),
+    "acquired before the change": (f"@%p {ACQUIRE} @%p {NEW} @%p {RELEASE} {LOAD}", "A19"),
+    "another map acquired": (f"@%p {NEW} @%p {RELEASE} @%p {ACQUIRE.replace('%m', '%g')} {LOAD}", "A19"),
+    "changed again": (f"@%p {NEW} @%p {RELEASE} @%p {ACQUIRE} @%p {NEW} {LOAD}", "A19"),
+}
+
+
+@pytest.mark.parametrize("name", STALE)
+def test_a_map_that_is_not_acquired_is_reported(name: str) -> None:
+    body, rule = STALE[name]
+    found = hazard(body)
+    assert (found.kind, found.rule, found.lane) == ("proxy", rule, 0)
+    assert found.other is not None and found.other != found.site
+    assert "changed the tensor map" in found.detail and "tensormap::generic.acquire" in found.detail
+    assert hazard(body, "off") is None
+
+
+def test_only_strict_demands_the_release() -> None:
+    for body in (f"@%p {NEW} @%p {ACQUIRE} {LOAD}", f"@%p {RELEASE} @%p {NEW} @%p {ACQUIRE} {LOAD}"):
+        assert hazard(body) is None
+        found = hazard(body, "strict")
+        assert (found.kind, found.rule) == ("proxy", "A20") and "no release of tensor maps" in found.detail
+
+
+GENERIC = "fence.acq_rel.gpu;"
+ACROSS = f"""@!%b bra R; @%p {NEW} @%p {{release}} @%p st.relaxed.gpu.global.u32 [%f], 1;
+R: @!%p bra C; S: ld.relaxed.gpu.global.u32 %v, [%f]; setp.eq.u32 %q, %v, 0; @%q bra S; {{acquire}}
+C: mad.wide.u32 %o, %c, 128, %o; """
+
+
+@pytest.mark.parametrize("hazards", ["error", "strict"])
+def test_blocks_pass_on_a_map_by_its_fences(hazards: Any) -> None:
+    """The fences of the proxy are also fences of their scope."""
+    assert hazard(f"{ACROSS.format(release=RELEASE, acquire=ACQUIRE)} {LOAD}", hazards, 2) is None
+
+
+def test_blocks_that_acquire_no_map_are_reported() -> None:
+    found = hazard(f"{ACROSS.format(release=GENERIC, acquire=GENERIC)} {LOAD}", grid=2)
+    assert (found.kind, found.rule) == ("proxy", "A19")
