@@ -20,7 +20,7 @@ from .on_arrays import elementwise
 from .records import DTYPES, UNDEFINED, InstructionRow, MemoryOrder, MemoryScope, Operation, RegisterType, register_type
 from .table import evidence, matrix_move, matrix_moves, operation, operations, row, rows
 from .variants import with_complement, with_selectors
-from .warp import MatrixMove, WmmaMove, WmmaMultiply
+from .warp import MatrixMove, WarpgroupGroup, WarpgroupMultiply, WmmaMove, WmmaMultiply, warpgroup_multiply
 from .windows import RANK_BIT, SPACES, WINDOWS, Space, Window, space_of, window_of
 
 __getattr__ = renamed(__name__, {"Row": "InstructionRow"})
@@ -60,7 +60,10 @@ __all__ = [
     "Trap",
     "Window",
     "WmmaMove",
+    "WarpgroupGroup",
+    "WarpgroupMultiply",
     "WmmaMultiply",
+    "warpgroup_multiply",
     "divided_factors",
     "elementwise",
     "evidence",

@@ -5,3 +5,4 @@ from .barriers import Awaited, Barriers
 from .cluster_barriers import ClusterBarrier
 from .mbarrier_phases import Freed, MbarrierPhases
 from .mbarrier_state import FAULTS, MOST, PENDING_BIT, PHASE_BIT, VALID_BIT, Event, MbarrierState, applied
+from .warpgroup_products import WarpgroupProducts
