@@ -54,7 +54,7 @@ def multiply(batch: Batch, site: Site, row: WarpgroupMultiply, operands: Sequenc
     if not len(which.block):
         return batch.fragment(d, lanes, site)
     scale, of_c = _scale(batch, site, given["scale-d"], which, lanes), lanes.copy()
-    of_c[which.block[~scale], which.warp[~scale]] = False
+    of_c[which.block[~scale, None], which.warp[~scale, None] + np.arange(WARPS)] = False
     held = _Held()
     c = codes_in_registers(record, "C", _registers(batch, site, given["c"], which, of_c, held, "C", record))
     c[~scale] = 0
