@@ -1,7 +1,7 @@
 """Kernels whose products of tiles are `wgmma` on sm_90a: products of all types, attention, descriptors."""
 
+# ruff: noqa: D401
 from __future__ import annotations
-
 
 import triton
 import triton.language as tl
@@ -9,11 +9,23 @@ import triton.language as tl
 __all__ = ["attention", "described", "product", "scaled"]
 
 
-
 @triton.jit
 def product(
-    a, b, d, k, stride_ak, stride_bk, stride_bn, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, TYPE: tl.constexpr, PRECISION: tl.constexpr, STAGES: tl.constexpr, CONVERT: tl.constexpr
-):  # type: ignore[no-untyped-def]
+    a,
+    b,
+    d,
+    k,
+    stride_ak,
+    stride_bk,
+    stride_bn,
+    BM: tl.constexpr,
+    BN: tl.constexpr,
+    BK: tl.constexpr,
+    TYPE: tl.constexpr,
+    PRECISION: tl.constexpr,
+    STAGES: tl.constexpr,
+    CONVERT: tl.constexpr,
+):
     """D = A B by tiles; A is [m, k] with any stride along k, B has any strides, D is dense."""
     rows = tl.program_id(0) * BM + tl.arange(0, BM)
     columns = tl.program_id(1) * BN + tl.arange(0, BN)
@@ -33,13 +45,13 @@ def product(
 
 
 @triton.jit
-def scaled(a, b, scales, d, k, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):  # type: ignore[no-untyped-def]
+def scaled(a, b, scales, d, k, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
     """A product whose sums of each step are scaled by rows, as those of quantised models: each step is promoted."""
     rows = tl.program_id(0) * BM + tl.arange(0, BM)
     columns = tl.program_id(1) * BN + tl.arange(0, BN)
     along = tl.arange(0, BK)
     sums = tl.zeros((BM, BN), tl.float32)
-    for step in range(0, k // BK):
+    for step in range(k // BK):
         x = tl.load(a + rows[:, None] * k + along[None, :] + step * BK)
         y = tl.load(b + columns[None, :] * k + along[:, None] + step * BK)
         sums += tl.dot(x, y) * tl.load(scales + rows * (k // BK) + step)[:, None]
@@ -47,7 +59,9 @@ def scaled(a, b, scales, d, k, BM: tl.constexpr, BN: tl.constexpr, BK: tl.conste
 
 
 @triton.jit
-def attention(q, k, v, out, length, scale, BM: tl.constexpr, BN: tl.constexpr, SIZE: tl.constexpr, CAUSAL: tl.constexpr):  # type: ignore[no-untyped-def]
+def attention(
+    q, k, v, out, length, scale, BM: tl.constexpr, BN: tl.constexpr, SIZE: tl.constexpr, CAUSAL: tl.constexpr
+):
     """Attention by rows of Q: scores of the second product are A in registers."""
     first = tl.program_id(0) * BM
     head = tl.program_id(1) * length * SIZE
@@ -74,7 +88,7 @@ def attention(q, k, v, out, length, scale, BM: tl.constexpr, BN: tl.constexpr, S
 
 
 @triton.jit
-def described(a, b, d, m, n, k, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, WARPS: tl.constexpr):  # type: ignore[no-untyped-def]
+def described(a, b, d, m, n, k, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, WARPS: tl.constexpr):
     """A persistent product through descriptors that the kernel makes: copies of tensors, and stores of them."""
     of_a = tl.make_tensor_descriptor(a, [m, k], [k, 1], [BM, BK])
     of_b = tl.make_tensor_descriptor(b, [n, k], [k, 1], [BN, BK])

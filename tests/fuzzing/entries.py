@@ -208,6 +208,13 @@ INNER: dict[str, str] = {
         )),
         "for the machine, with targets that have the row",
     ),
+    **dict.fromkeys(
+        ("warpmma.operations:warpgroup_multiply", *(f"warpmma.operations:WarpgroupMultiply{x}" for x in (
+            "", ".__getstate__", ".__str__", ".mnemonic", ".ptx", ".results", ".signature", ".sources", ".syntax",
+            ".targets",
+        ))),
+        "for the machine, with a record and where A is",
+    ),
     **dict.fromkeys(("warpmma.operations:shl", "warpmma.operations:shr"), "for registers, which check their operands"),
     **dict.fromkeys((f"warpmma:RegisterFile.{x}" for x in ("get", "put")), "for the machine, with what it has checked"),
     "warpmma:Device.variable": "for front ends, with what a module declares",

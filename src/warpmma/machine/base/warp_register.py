@@ -108,7 +108,7 @@ def merged(old: WarpRegister, new: WarpRegister, lanes: Array) -> WarpRegister:
 
 
 def settled(register: WarpRegister, lanes: Array) -> WarpRegister:
-    """Return a register whose poison in some lanes is none any more: what was pending has come."""
+    """Return a register whose poison in some lanes is none any more: it was pending, and is complete."""
     shadow = register.shadow
     if shadow is None or (written := shadow.written | lanes).all():
         return WarpRegister(register.bits, None, register.part)

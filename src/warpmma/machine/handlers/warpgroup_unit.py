@@ -58,24 +58,24 @@ def multiply(batch: Batch, site: Site, row: WarpgroupMultiply, operands: Sequenc
     held = _Held()
     c = codes_in_registers(record, "C", _registers(batch, site, given["c"], which, of_c, held, "C", record))
     c[~scale] = 0
-    tiles = [("B", given["b-desc"], numbers.get("imm-trans-b", 0))]
+    tiles: list[tuple[Operand, Any, int]] = [("B", given["b-desc"], numbers.get("imm-trans-b", 0))]
+    codes: dict[str, Array] = {}
     if row.in_registers:
-        a = codes_in_registers(record, "A", _registers(batch, site, given["a"], which, lanes, held, "A", record))
+        a = _registers(batch, site, given["a"], which, lanes, held, "A", record)
+        codes["A"] = codes_in_registers(record, "A", a)
     else:
         tiles.append(("A", given["a-desc"], numbers.get("imm-trans-a", 0)))
     metadata = _metadata(batch, site, given, which, lanes)
     sources: list[Touched] = []
-    codes: dict[str, Array] = {}
     for operand, descriptor, transposed in tiles:
         words = _descriptors(batch, site, operand, descriptor, which, lanes)
         codes[operand] = _tile(batch, site, record, operand, words, bool(transposed), which, sources, held)
-    of_a, of_b = codes["A"] if "A" in codes else a, codes["B"].swapaxes(-1, -2)
     options = WarpgroupOptions(
         imm_a=numbers.get("imm-scale-a", 1), imm_b=numbers.get("imm-scale-b", 1), selector=numbers.get("selector", 0)
     )
     call = WarpgroupExecution(
-        instruction=record, target=batch.target, options=options, a=of_a, b=of_b, c=c, metadata=metadata,
-        engine=batch.engine,
+        instruction=record, target=batch.target, options=options, a=codes["A"], b=codes["B"].swapaxes(-1, -2), c=c,
+        metadata=metadata, engine=batch.engine,
     )  # fmt: skip
     try:
         found = call.run(batch.workers)
@@ -238,10 +238,7 @@ def _plan(record: WarpgroupInstruction, operand: Operand, word: int, transposed:
     rows = record.m if operand == "A" else record.n
     major: Any = "MN" if transposed else "K"
     found = MatrixDescriptor.from_word(word).addresses(rows, columns, bits=bits, major=major)
-    if bits == 1:
-        octets = found[:, ::8].reshape(rows, columns // 32, 4)
-    else:
-        octets = found[..., None] + np.arange(bits // 8)
+    octets = found[:, ::8].reshape(rows, columns // 32, 4) if bits == 1 else found[..., None] + np.arange(bits // 8)
     pieces, first, inverse = np.unique(octets // _PIECE, return_index=True, return_inverse=True)
     row = first // (octets.size // rows)
     order = np.argsort(row, kind="stable")
@@ -313,8 +310,9 @@ def _poison_of_d(record: WarpgroupInstruction, held: _Held, which: _Groups, d: A
         return None
     n, (m, k) = len(which.block), (record.m, record.k)
     shapes = {"A": (m, k // 2 if record.sparse else k), "B": (record.n, k), "C": (m, record.n)}
-    of = {name: held.of.get(name, np.zeros((n, *shape), bool)) for name, shape in shapes.items()}
-    bad = of["A"].any(axis=-1, keepdims=True) | of["B"].any(axis=-1)[:, None, :] | of["C"]
+    of: dict[str, Array] = {name: held.of.get(name, np.zeros((n, *shape), bool)) for name, shape in shapes.items()}
+    of_rows, of_columns = (np.asarray(of[x].any(axis=-1)) for x in "AB")
+    bad = of_rows[:, :, None] | of_columns[:, None, :] | of["C"]
     dtype = record.format("D").code_dtype
     bits: Array = np.zeros(d.shape, d.dtype)
     _put(bits, which, in_registers(record, "D", np.where(bad, ~dtype.type(0), dtype.type(0)).astype(dtype)))

@@ -321,7 +321,7 @@ class Reporter:
         return found
 
     def settled(self, origin: Origin, count: int) -> None:
-        """Note that poison of an origin has become values in so many lanes: what was pending has come."""
+        """Note that poison of an origin has become values in so many lanes, which was pending."""
         self.poisoned[origin] -= count
         if self.poisoned[origin] <= 0:
             del self.poisoned[origin]

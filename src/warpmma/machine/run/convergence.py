@@ -6,7 +6,7 @@ H200, docs/specification/h200.md 9):
 1. `.sync` waits until all lanes of its membermask that have not exited have arrived: at that instruction, or at another
    one of the program with the same opcode, the same qualifiers and the same value of the membermask. `.aligned` waits
    for all lanes of the warp that have not exited, at that very instruction; `wgmma.mma_async` for those of all four
-   warps of its warpgroup (measured on an H200: none issues before all four have come).
+   warps of its warpgroup (measured on an H200: none issues before all four are there).
 2. When all lanes have arrived, they execute it together, from whatever call stacks, and continue; other lanes keep
    waiting. Each lane reads the operands of its own instruction, and writes that instruction's registers.
 3. No lane waits for one that has exited.

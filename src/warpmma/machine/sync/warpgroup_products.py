@@ -1,10 +1,11 @@
-"""Products of warpgroups that are under way: their groups, and who may touch what they read and write.
+"""Products of warpgroups that are not complete: their groups, and who may touch what they read and write.
 
 The rules (PTX ISA 9.1, 9.7.15; measured on an H200):
 
 1. A product reads its tiles in shared memory, as the async proxy does, until it is complete: until a warp of the
    warpgroup has waited for its group. The wait of one warp is enough for the operands of all four (measured: 660,000
-   products, none wrong). The reads are those of an agent, the groups of the warpgroup; who waits is ordered behind it.
+   products, none wrong). The reads are those of an agent, the groups of the warpgroup; a thread that waits is ordered
+   behind it.
 2. Its D is computed when it is issued; the registers of a warp are pending until this warp waits. A product may
    accumulate into pending registers; any other use of them is an error where it decides something.
 3. `wgmma.commit_group` makes a group of the warp's products that are in none yet; `wgmma.wait_group n` waits for all
@@ -70,7 +71,7 @@ class WarpgroupProducts:
         self._settled: list[tuple[Origin, Array]] = []
 
     def pending(self, origin: Origin | None) -> bool:
-        """Whether poison is that of products which are under way (rule 2)."""
+        """Whether poison is that of products that are not complete (rule 2)."""
         return origin is not None and any(x.origin is origin for x in self._pending)
 
     def issue(self, site: Site, lanes: Array, sources: Sequence[Touched], *, marked: bool) -> Origin | None:
@@ -104,7 +105,7 @@ class WarpgroupProducts:
         return origin
 
     def _overwritten(self, source: Touch, bad: Array, origin: Origin) -> None:
-        """Report that bytes of a source are overwritten: what the product makes of them is open."""
+        """Report that bytes of a source are overwritten: which of them the product reads is open."""
         lanes = np.zeros(source.lanes.shape, bool)
         lanes[source.lanes] = bad.any(axis=1)
         self._reporter.decides(origin, source.site, lanes)

@@ -29,7 +29,16 @@ from ..._text import counted
 from ...errors import PtxError, WarpmmaError
 from ...isa import PtxInstruction, WarpgroupInstruction
 from ...machine import Alternative, Branch, BranchTable, Call, Guard, InstructionStep, Return, Site
-from ...operations import Access, Operation, divided_factors, folded_function, packing, row, unpacking, warpgroup_multiply
+from ...operations import (
+    Access,
+    Operation,
+    divided_factors,
+    folded_function,
+    packing,
+    row,
+    unpacking,
+    warpgroup_multiply,
+)
 from ..contraction import ALTERNATIVE, FACTORS
 from ..flow import ENDS, BasicBlock, Register, cut, placed, uses
 from ..folding import FOLDED
