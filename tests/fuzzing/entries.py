@@ -251,7 +251,7 @@ INNER: dict[str, str] = {
             "History", "Reporter.linear", "Reporter.running", "SharedAddress", "plain_sizes", "sizes_of",
             "History.begin", "History.site", "Reporter", "Reporter.aligned", "Reporter.block_named",
             "Reporter.extends", "Reporter.decides", "Reporter.end", "Reporter.left", "Reporter.numbered",
-            "Reporter.origin",
+            "Reporter.origin", "Reporter.settled",
             "Reporter.found", "Reporter.report", "Reporter.report_launch",
             "SharedSite", "SharedSite.add", "SharedSite.conflicts", "SharedSite.lost",
             "SharedSite.pieces", "SharedSite.size", "WarpRegister", "WarpRegister.__repr__",
