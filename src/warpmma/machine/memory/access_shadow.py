@@ -587,7 +587,9 @@ class AccessShadow(Shadow):
             read = self.grains.at(source.offset, source.size)
             if grains.apart(read):
                 continue
-            bad = np.isin(grains.all, read.all)
+            reads = np.zeros(self.grains.count, bool)
+            reads[read.all] = True
+            bad = reads[grains.all]
             if not bad.any():
                 continue
             says = f"the copy {_at(source.site)} may still read it, and was not waited for"
