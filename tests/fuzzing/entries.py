@@ -208,6 +208,13 @@ INNER: dict[str, str] = {
         )),
         "for the machine, with targets that have the row",
     ),
+    **dict.fromkeys(
+        ("warpmma.operations:warpgroup_multiply", *(f"warpmma.operations:WarpgroupMultiply{x}" for x in (
+            "", ".__getstate__", ".__str__", ".mnemonic", ".ptx", ".results", ".signature", ".sources", ".syntax",
+            ".targets",
+        ))),
+        "for the machine, with a record and where A is",
+    ),
     **dict.fromkeys(("warpmma.operations:shl", "warpmma.operations:shr"), "for registers, which check their operands"),
     **dict.fromkeys((f"warpmma:RegisterFile.{x}" for x in ("get", "put")), "for the machine, with what it has checked"),
     "warpmma:Device.variable": "for front ends, with what a module declares",
@@ -244,7 +251,7 @@ INNER: dict[str, str] = {
             "History", "Reporter.linear", "Reporter.running", "SharedAddress", "plain_sizes", "sizes_of",
             "History.begin", "History.site", "Reporter", "Reporter.aligned", "Reporter.block_named",
             "Reporter.extends", "Reporter.decides", "Reporter.end", "Reporter.left", "Reporter.numbered",
-            "Reporter.origin",
+            "Reporter.origin", "Reporter.settled",
             "Reporter.found", "Reporter.report", "Reporter.report_launch",
             "SharedSite", "SharedSite.add", "SharedSite.conflicts", "SharedSite.lost",
             "SharedSite.pieces", "SharedSite.size", "WarpRegister", "WarpRegister.__repr__",

@@ -33,6 +33,7 @@ from warpmma.operations import (
     Stack,
     TensorCopy,
     Trap,
+    WarpgroupGroup,
     WmmaMove,
     WmmaMultiply,
 )
@@ -45,7 +46,8 @@ __all__ = ["ENTRIES", "KINDS", "a_row"]
 
 KINDS: tuple[type[InstructionRow], ...] = (
     Access, AsyncStore, Atomic, Barrier, BulkCopy, CacheControl, CachePolicy, Copy, CopyGroup, Exit,
-    Fence, Hint, MapPublication, MapReplacement, Mbarrier, Stack, TensorCopy, Trap, WmmaMove, WmmaMultiply,
+    Fence, Hint, MapPublication, MapReplacement, Mbarrier, Stack, TensorCopy, Trap, WarpgroupGroup, WmmaMove,
+    WmmaMultiply,
 )  # fmt: skip
 _K, _A = "warpmma.operations", "warpmma.arithmetic"
 _ALONE = {"f16", "bf16", "f32", "f64"}

@@ -22,7 +22,7 @@ from warpmma.operations import operations
 
 F16 = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 NO_KERNELS = "not simulated yet in kernels: compile them for sm_80, where they have mma.sync instead"
-WGMMA = f"computed by warpmma.matmul(A, B, instruction='wgmma...', target='sm_90a'), {NO_KERNELS}"
+WGMMA = "computed by warpmma.matmul(A, B, instruction='wgmma...', target='sm_90a'), and in kernels"
 
 
 def message(function: Any, *args: Any, **options: Any) -> str:
@@ -188,7 +188,7 @@ def test_what_suffixes_add_is_so() -> None:
         ("div.s32", "div is PTX, for kernels: warpmma.kernel"),
         ("tcgen05.mma.cta_group::1.kind::f16", f"tcgen05 is PTX, {NO_KERNELS}"),
         ("bar.red.and.pred", "bar is PTX, for kernels: warpmma.kernel"),
-        ("wgmma.fence.sync.aligned", f"wgmma.fence is PTX, {NO_KERNELS}"),
+        ("tcgen05.wait::ld.sync.aligned", f"tcgen05 is PTX, {NO_KERNELS}"),
         ("multimem.st.global.f32", "multimem is PTX, not simulated yet"),
         ("MMA.SYNC.ALIGNED", "PTX is written in small letters"),
         ("__syncthreads", "this is CUDA C++; in PTX it is bar.sync, for kernels: warpmma.kernel"),
@@ -258,7 +258,7 @@ def test_names_that_are_no_operation_are_explained(name: str, says: str) -> None
     assert in_a_kernel == message(operation, name)
 
 
-@pytest.mark.parametrize("name", ["multimem.st.global.f32", "tex.2d.v4.f32.f32", "wgmma.fence.sync.aligned"])
+@pytest.mark.parametrize("name", ["multimem.st.global.f32", "tex.2d.v4.f32.f32", "tcgen05.wait::ld.sync.aligned"])
 def test_what_kernels_lack_is_not_called_wrong(name: str) -> None:
     says = message(lambda: launch(lambda t: t(name), 1, 32, [], target="sm_90a"))
     assert "not simulated" in says or "expected cp.async.ca" in says

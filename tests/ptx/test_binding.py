@@ -89,7 +89,7 @@ def added() -> Iterator[Any]:
 
 
 CACHED = "ld.global.wt.u32"
-FENCE = "wgmma.fence.sync.aligned"
+FENCE = "tcgen05.fence::before_thread_sync"
 NEW = """.version 8.0
 .target sm_90a
 .address_size 64
@@ -119,14 +119,14 @@ def test_a_load_with_a_new_cache_operator_is_a_row(added: Any) -> None:
     _runs(CACHED, "d0, [p]", load=CACHED, fence="bar.warp.sync -1")
 
 
-def test_wgmma_fence_is_a_row(added: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("warpmma.isa.grammar.instruction_forms.WORDS", vocabulary.WORDS | {"fence"})
+def test_a_new_fence_is_a_row(added: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("warpmma.isa.grammar.instruction_forms.WORDS", vocabulary.WORDS | {"fence::before_thread_sync"})
     with pytest.raises(wm.WarpmmaError):
         row(FENCE, "sm_90a")
     added(
         Form(
             spelling=FENCE, kind=Fence, fields=lambda words: {"order": "weak"}, since="sm_90a", ptx=(8, 0),
-            evidence=published("wgmma.fence"),
+            evidence=published("tcgen05.fence"),
         )
     )  # fmt: skip
     _runs(FENCE, "", load="ld.global.u32", fence=FENCE)

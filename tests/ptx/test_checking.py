@@ -104,16 +104,16 @@ def test_lines_of_the_source_stand_beside_those_of_the_text() -> None:
     text = f"""{head}.visible .entry k() {{
 .reg .b32 %r<3>;
 .loc 1 12 3
-wgmma.fence.sync.aligned;
+tcgen05.wait::ld.sync.aligned;
 .loc 2 88 1, function_name $L__info_string0, inlined_at 1 14 5
 add.s32 %r1, %r2;
 ret;
 }}"""
     module = ptx.load(text, "k.ptx")
     fence, add = module.check().entries[0].problems
-    assert str(fence).splitlines()[0].startswith("k.ptx:9:1: 'wgmma.fence.sync.aligned'")
+    assert str(fence).splitlines()[0].startswith("k.ptx:9:1: 'tcgen05.wait::ld.sync.aligned'")
     says = "not simulated yet in kernels: compile them for sm_80, where they have mma.sync instead (gemm.cu:12)"
-    assert str(fence).splitlines()[0].endswith(f"wgmma.fence is PTX, {says}")
+    assert str(fence).splitlines()[0].endswith(f"tcgen05 is PTX, {says}")
     assert str(add).splitlines()[0].endswith("got 2 operands; expected d0, a0, a1 (gemm.cu:14, from mma.hpp:88)")
     with pytest.raises(PtxError, match=re.escape(says)):
         module["k"].launch(wm.Device("sm_90a"), 1, 1, [])

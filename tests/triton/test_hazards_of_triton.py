@@ -128,18 +128,23 @@ def test_an_array_that_nobody_wrote() -> None:
     assert line(unwritten, "# nothing") in str(caught.value)
 
 
-def test_wgmma_is_explained() -> None:
+@pytest.mark.parametrize("ptx_target", [None, "sm_90"])
+def test_products_for_either_target(ptx_target: str | None) -> None:
     a = np.ones((64, 64), np.float16)
     out = np.zeros((64, 64), np.float32)
+    with wm.triton.device("sm_90", ptx_target=ptx_target) as gpu:
+        compiled = dot[(1,)](a, a, out, M=64)
+    assert gpu.device.target == ("sm_90a" if ptx_target else "sm_90") and (out == 64).all()
+    assert ("wgmma.mma_async" in compiled.asm["ptx"]) == bool(ptx_target)
+
+
+def test_tcgen05_is_explained() -> None:
+    a, out = np.ones((128, 128), np.float16), np.zeros((128, 128), np.float32)
     with (
-        wm.triton.device("sm_90", ptx_target="sm_90") as gpu,
-        pytest.raises(wm.PtxError, match=r"(?s)wgmma.*writes it for ptx_target='sm_90'; with ptx_target='sm_80'"),
+        wm.triton.device("sm_100", ptx_target="sm_100"),
+        pytest.raises(wm.PtxError, match=r"(?s)tcgen05.*writes it for ptx_target='sm_100'; with ptx_target='sm_80'"),
     ):
-        dot[(1,)](a, a, out, M=64)
-    assert gpu.device.target == "sm_90a"
-    with wm.triton.device("sm_90"):
-        dot[(1,)](a, a, out, M=64)
-    assert (out == 64).all()
+        dot[(1,)](a, a, out, M=128)
 
 
 @pytest.mark.parametrize(("ptx_target", "kind"), [("sm_80", "float8_e5m2"), ("sm_89", "float8_e4m3fn")])

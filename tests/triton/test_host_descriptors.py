@@ -256,11 +256,17 @@ def test_a_persistent_product(split: bool, stages: int) -> None:
     assert torch.equal(c, expected) and not gpu.launches[0].report.hazards
 
 
-def test_products_of_64_rows_need_wgmma() -> None:
-    x = torch.ones(64, 64).half()
-    maps = [described(x, [64, 64]) for _ in range(3)]
-    with tma(), pytest.raises(wm.PtxError, match=r"wgmma(?s:.*)with ptx_target='sm_80' or 'sm_89' it does not"):
-        product[(1,)](*maps, 64, 64, 64, PROGRAMS=1, SIDE=64, DEEP=64, SPLIT=False)
+def test_products_of_64_rows_are_wgmma() -> None:
+    m, n, k = 120, 128, 96
+    random = torch.Generator().manual_seed(0)
+    a, b = (torch.randn(x, k, generator=random).half() for x in (m, n))
+    c, expected = torch.zeros(m, n).half(), torch.zeros(m, n).half()
+    with tma() as gpu:
+        maps = (described(x, [64, 64]) for x in (a, b, c))
+        compiled = product[(2,)](*maps, m, n, k, PROGRAMS=2, SIDE=64, DEEP=64, SPLIT=False)
+        product_by_pointers[(16,)](a, b, expected, m, n, k, SIDE=32, DEEP=32)
+    assert "wgmma.mma_async" in compiled.asm["ptx"] and "cp.async.bulk.tensor" in compiled.asm["ptx"]
+    assert torch.equal(c, expected) and not gpu.launches[0].report.hazards
 
 
 @triton.jit

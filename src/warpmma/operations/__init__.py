@@ -20,7 +20,7 @@ from .on_arrays import elementwise
 from .records import DTYPES, UNDEFINED, InstructionRow, MemoryOrder, MemoryScope, Operation, RegisterType, register_type
 from .table import evidence, matrix_move, matrix_moves, operation, operations, row, rows
 from .variants import with_complement, with_selectors
-from .warp import MatrixMove, WmmaMove, WmmaMultiply
+from .warp import MatrixMove, WarpgroupGroup, WarpgroupMultiply, WmmaMove, WmmaMultiply, warpgroup_multiply
 from .windows import RANK_BIT, SPACES, WINDOWS, Space, Window, space_of, window_of
 
 __getattr__ = renamed(__name__, {"Row": "InstructionRow"})
@@ -58,6 +58,8 @@ __all__ = [
     "Stack",
     "TensorCopy",
     "Trap",
+    "WarpgroupGroup",
+    "WarpgroupMultiply",
     "Window",
     "WmmaMove",
     "WmmaMultiply",
@@ -78,6 +80,7 @@ __all__ = [
     "shr",
     "space_of",
     "unpacking",
+    "warpgroup_multiply",
     "window_of",
     "with_complement",
     "with_selectors",

@@ -21,6 +21,7 @@ from ..isa import (
     explained,
     near,
     parse,
+    parse_warpgroup,
 )
 from . import arithmetic, control, memory, warp
 from .control import Fence, Hint, Mbarrier, Stack, Trap
@@ -28,7 +29,7 @@ from .effects import Access, Barrier, Copy, CopyGroup, Exit
 from .forms import Form
 from .memory import AsyncStore, Atomic, BulkCopy, CacheControl, CachePolicy
 from .records import InstructionRow, Operation
-from .warp import MatrixMove, WmmaMove, WmmaMultiply
+from .warp import MatrixMove, WarpgroupGroup, WmmaMove, WmmaMultiply
 
 FORMS: tuple[Form, ...] = (*arithmetic.FORMS, *warp.FORMS, *memory.FORMS, *control.FORMS)
 """Every line of the table; `row` finds a mnemonic in it."""
@@ -66,6 +67,8 @@ class FormTable(InstructionTable[Form, InstructionRow]):
         name = bare(mnemonic)
         if name.startswith("mma."):
             return parse(name)
+        if name.startswith("wgmma.mma_async"):
+            return parse_warpgroup(name)
         found = self.find(name)
         if found is None:
             door = SIMULATED.get(name.partition(".")[0])
@@ -240,6 +243,6 @@ def _by_name(instance: InstructionRow) -> Any:
 
 for _kind in (
     Access, AsyncStore, Atomic, Barrier, BulkCopy, CacheControl, CachePolicy, Copy, CopyGroup, Exit,
-    Fence, Hint, MatrixMove, Mbarrier, Operation, Stack, Trap, WmmaMove, WmmaMultiply,
+    Fence, Hint, MatrixMove, Mbarrier, Operation, Stack, Trap, WarpgroupGroup, WmmaMove, WmmaMultiply,
 ):  # fmt: skip
     copyreg.pickle(_kind, cast(Any, _by_name))

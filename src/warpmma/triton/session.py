@@ -12,7 +12,7 @@ The rules:
 
 `PTX_TARGETS` has the targets that Triton compiles for, by the target whose bits are computed. A driver assembles PTX
 for older targets, too: what Triton writes for sm_80 has sm_90's bits on sm_90. For sm_90 itself
-`tl.dot` becomes `wgmma`, for sm_100 to sm_110 `tcgen05`: neither is simulated. Descriptors become TMA from sm_90 on.
+`tl.dot` becomes `wgmma`, for sm_100 to sm_110 `tcgen05`, which is not simulated. Descriptors become TMA from sm_90 on.
 A kernel is compiled for the first target of its row that has all of its types: sm_80 has no e4m3, sm_89 has.
 """
 
@@ -146,8 +146,8 @@ def device(
     target : str or Device
         Whose bits are computed; a Device is used itself, with its contents.
     ptx_target : str, optional
-        What Triton compiles for; by default a target whose PTX is simulated (`PTX_TARGETS`): for sm_90, where Triton
-        would write `wgmma`, sm_80, and sm_89 for kernels with e4m3.
+        What Triton compiles for; by default that of `PTX_TARGETS`: for sm_90, where "sm_90" makes Triton write `wgmma`,
+        sm_80, and sm_89 for kernels with e4m3.
     hazards, contract, engine, threads, resident, limit, seed, progress
         Of every launch, as of `PtxEntry.launch` (`threads` reaches each `mma`, not programs). A kernel that Triton
         compiles without fusing has contract "off". "lane order" is only counted by default: where several lanes hold

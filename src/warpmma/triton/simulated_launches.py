@@ -29,7 +29,7 @@ _REDUCED = (
 _SCRATCH = {"global": "_allocator", "profile": "_profile_allocator"}
 """Scratch memory, in the order of the parameters, by what allocates it."""
 
-_NOT_SIMULATED = ("wgmma", "tcgen05", "cp.async.bulk", "tensormap")
+_NOT_SIMULATED = ("tcgen05",)
 
 
 class Launcher:

@@ -42,7 +42,7 @@ _OTHERS = """
     sync_restrict::shared::cta sync_restrict::shared::cluster
     tensor 1d 2d 3d 4d 5d tile im2col im2col_no_offs replace cp_fenceproxy b1024 rank
     global_address box_dim global_dim global_stride element_stride elemtype interleave_layout swizzle_mode fill_mode
-    sync aligned async warp cta arrive commit_group wait_group wait_all
+    sync aligned async warp cta arrive fence commit_group wait_group wait_all
     up down bfly idx all any uni ballot add min max and or xor
     m8n8 m8n16 m16n8 m16n16 x1 x2 x4 trans v2 v4 v8 nc weak volatile mmio
     load store mma a b c d m16n16k16 m8n32k16 m32n8k16 m16n16k8 m8n8k4 m8n8k32 m8n8k128 popc
@@ -105,9 +105,6 @@ SIMULATED: Mapping[str, Door] = MappingProxyType({
 _ABSENT = """
     bra brx call clusterlaunchcontrol istypep multimem ret suld suq sured
     sust tcgen05 tex tld4 txq
-
-    wgmma.commit_group
-    wgmma.fence wgmma.wait_group
 """
 ABSENT = frozenset(_ABSENT.split())
 """Opcodes, and prefixes of mnemonics, that PTX has and this package does not simulate yet."""

@@ -13,13 +13,13 @@ from .foreign import no_instruction, ptx_of
 _NO_KERNELS = "not simulated yet in kernels: compile them for sm_80, where they have mma.sync instead"
 _WHERE: dict[Door, str] = {
     "mma": "read by warpmma.parse",
-    "wgmma": f"computed by warpmma.matmul(A, B, instruction='wgmma...', target='sm_90a'), {_NO_KERNELS}",
+    "wgmma": "computed by warpmma.matmul(A, B, instruction='wgmma...', target='sm_90a'), and in kernels",
     "operation": "for kernels: warpmma.kernel",
     "move": "for kernels: warpmma.kernel",
     "access": "for kernels: warpmma.kernel",
 }
 
-_PRODUCTS = ("wgmma", "tcgen05")
+_PRODUCTS = ("tcgen05",)
 """Opcodes for which compilers emit mma.sync instead on older targets."""
 
 _LONGEST = 160

@@ -19,4 +19,4 @@ from .literals import fits, is_number, literal
 from .memory_engine import acting, alike, flat, get, joined, locate, put, split, store, store_order
 from .poison import Origin, Poison, PoisonBytes
 from .site import Site
-from .warp_register import RegisterShadow, WarpRegister, merged, merged_shadow
+from .warp_register import RegisterShadow, WarpRegister, merged, merged_shadow, settled

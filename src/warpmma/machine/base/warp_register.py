@@ -107,6 +107,15 @@ def merged(old: WarpRegister, new: WarpRegister, lanes: Array) -> WarpRegister:
     return WarpRegister(np.where(lanes, new.bits, old.bits), shadow)
 
 
+def settled(register: WarpRegister, lanes: Array) -> WarpRegister:
+    """Return a register whose poison in some lanes is none any more: it was pending, and is complete."""
+    shadow = register.shadow
+    if shadow is None or (written := shadow.written | lanes).all():
+        return WarpRegister(register.bits, None, register.part)
+    bits = None if shadow.bits is None else np.where(lanes, register.bits.dtype.type(0), shadow.bits)
+    return WarpRegister(register.bits, RegisterShadow(written, shadow.site, bits, shadow.origin), register.part)
+
+
 def merged_shadow(
     old: RegisterShadow | None, new: RegisterShadow | None, lanes: Array, site: Site | None = None, dtype: Any = None
 ) -> RegisterShadow | None:

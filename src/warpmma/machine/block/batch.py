@@ -19,7 +19,7 @@ from ..base import Lanes, Origin, Poison, RegisterShadow, Site, WarpRegister, is
 from ..memory import GlobalMemory, GlobalSpace, LocalMemory, SharedMemory
 from ..order import History, ThreadScopes, VectorClock, VectorClocks, joined
 from ..report import Costs, Reporter, Watching
-from ..sync import AsyncOperations, Barriers, ClusterBarrier, MbarrierPhases, RegisterLimits
+from ..sync import AsyncOperations, Barriers, ClusterBarrier, MbarrierPhases, RegisterLimits, WarpgroupProducts
 
 Results = tuple[WarpRegister, ...]
 
@@ -95,6 +95,11 @@ class Batch:
         return RegisterLimits(self.reporter)
 
     @cached_property
+    def warpgroups(self) -> WarpgroupProducts:
+        """Products of its warpgroups."""
+        return WarpgroupProducts(self.reporter, self.clocks)
+
+    @cached_property
     def barriers(self) -> Barriers:
         """The barriers of its blocks."""
         return Barriers(self.lanes, self.clocks, self.reporter)
@@ -124,6 +129,8 @@ class Batch:
         made = vars(self)
         if "async_operations" in made:
             self.async_operations.exited(lanes)
+        if "warpgroups" in made:
+            self.warpgroups.exited(lanes)
         if self.clocks.scopes.cluster > 1 and self.reporter.tracking:
             self._know_at_exit(lanes)
         self.lanes.exit(lanes)

@@ -33,6 +33,8 @@ from ...operations import (
     Stack,
     TensorCopy,
     Trap,
+    WarpgroupGroup,
+    WarpgroupMultiply,
     WmmaMove,
     WmmaMultiply,
 )
@@ -51,6 +53,7 @@ from . import (
     tensor_maps,
     updating,
     warp_matrices,
+    warpgroup_unit,
 )
 from .python_operands import bound
 
@@ -80,6 +83,8 @@ _HANDLERS: Mapping[type, Handler] = {
     Instruction: matrix_unit.multiply,
     WmmaMove: warp_matrices.move_matrix,
     WmmaMultiply: warp_matrices.multiply_matrices,
+    WarpgroupGroup: warpgroup_unit.group,
+    WarpgroupMultiply: warpgroup_unit.multiply,
 }
 
 _REGISTERS = (Operation, Instruction, WmmaMultiply)  # rule 7 of `barriers`

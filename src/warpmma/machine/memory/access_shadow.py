@@ -57,7 +57,10 @@ from .shadow_memory import Grains, Overwritten, Shadow, WrittenGrains, poison_of
 
 _LANE_ORDER = "another lane of the warp stores something else there in this very access: PTX leaves open which stays"
 UNWRITTEN = "unwritten memory is read"
-_OBSERVES = {Completes.MBARRIER: "wait at the mbarrier", Completes.GROUPS: "wait_group"}
+_OBSERVES = {
+    Completes.MBARRIER: "wait at the mbarrier", Completes.GROUPS: "wait_group",
+    Completes.WARPGROUP: "wgmma.wait_group",
+}  # fmt: skip
 _FENCES = {
     ThreadScope.GPU: ("__threadfence()", "fence.acq_rel.gpu"),
     ThreadScope.CLUSTER: ("__threadfence()", "fence.acq_rel.cluster"),
@@ -378,6 +381,8 @@ class AccessShadow(Shadow):
         return grains, None if last is None else np.where(last == touch.who.words[:, None], np.uint64(0), last)
 
     def _note_read(self, touch: Touch, grains: GrainRuns) -> None:
+        if touch.later:
+            return
         clocks = touch.clocks
         self.grains.note_read(grains, touch.who.words, touch.time, clocks.floor, exact=clocks.partial)
 
@@ -582,7 +587,9 @@ class AccessShadow(Shadow):
             read = self.grains.at(source.offset, source.size)
             if grains.apart(read):
                 continue
-            bad = np.isin(grains.all, read.all)
+            reads = np.zeros(self.grains.count, bool)
+            reads[read.all] = True
+            bad = reads[grains.all]
             if not bad.any():
                 continue
             says = f"the copy {_at(source.site)} may still read it, and was not waited for"

@@ -34,6 +34,7 @@ class Touch:
     order: MemoryOrder = "weak"
     scope: ThreadScope = ThreadScope.GPU  # how strong the accesses are
     proxy: bool = False  # whether it is an access of the async proxy
+    later: bool = False  # whether it is noted as a read when it completes alone (`has_read`)
 
     def of(self, lanes: Array) -> Touch:
         """Return the access of those of its lanes that are among some."""
@@ -56,6 +57,10 @@ class Touch:
     def in_async_proxy(self) -> Touch:
         """Return the same access, made by the async proxy."""
         return replace(self, proxy=True)
+
+    def until_complete(self) -> Touch:
+        """Return the same read of the async proxy, which is noted as that of what completes it."""
+        return replace(self, proxy=True, later=True)
 
     def strong(self, order: MemoryOrder, scope: MemoryScope) -> Touch:
         """Return the same access with an order; a "weak" one is not strong."""

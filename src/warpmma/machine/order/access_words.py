@@ -1,6 +1,7 @@
 """Access words: block, agent, time and strength of an access in 64 bits, as shadow memory keeps them.
 
-An agent is a thread, or what completes an asynchronous operation (`Completes`): a thread's groups, or an mbarrier. The
+An agent is a thread, or what completes an asynchronous operation (`Completes`): a thread's groups, an mbarrier, or the
+`wgmma` groups of a warpgroup, which have the number of its first thread. The
 number of a block has 28 bits; the two above it say which kind of agent it is, so that an asynchronous access looks like
 one of another block. A block has at most 1024 threads, and as many numbers for mbarriers; the block of an mbarrier is
 the one in whose shared memory it lies. The strength is 0 for a weak access, otherwise the number of its scope in
@@ -33,15 +34,17 @@ WARP_BIT = THREAD_BIT + _U(LANES.bit_length() - 1)
 
 _KIND = 62
 _BLOCKS = _U((1 << _KIND - _BLOCK) - 1)
+_OF_WARPGROUP = _U(4 * LANES - 1) << THREAD_BIT
 _AGENT = _BLOCKS << _U(_THREAD) | THREADS
 
 
 class Completes(IntEnum):
-    """What completes an access: its thread itself, the groups of its thread, or an mbarrier."""
+    """What completes an access: its thread itself, the groups of its thread, an mbarrier, or the warpgroup's groups."""
 
     THREAD = 0
     GROUPS = 1
     MBARRIER = 2
+    WARPGROUP = 3
 
 
 _STRENGTHS = {scope: _U(number) for number, scope in enumerate(LEVELS, 1)}
@@ -123,6 +126,8 @@ class Agents:
 
         The number of an mbarrier is that of its block in the batch, times 1024, plus one of up to 1024 in the block.
         """
+        if how is Completes.WARPGROUP:
+            return Agents(self.words & ~_OF_WARPGROUP | _U(how << _KIND), self.first)
         if numbers is None:
             return Agents(self.words | _U(how << _KIND), self.first)
         named = (numbers + (self.first + 1 << _THREAD)).astype(_U)

@@ -384,7 +384,7 @@ class VectorClocks:
         agents = agents_of(words)
         for agent in np.unique(agents):
             of = agents == agent
-            self.causality.acquire(threads[of], self.clock_of_agents(words[of]))
+            self.causality.acquire(threads[of], self.clock_of_agents(words[of].max(keepdims=True)))
 
     def clock_at_arrival(self, block: int, warps: Array, when: Array, ordered_until: Array) -> VectorClock:
         """Return the joined clock of warps of a block, bool `[block, warp]`, at arrival: see `synchronize_warps`."""

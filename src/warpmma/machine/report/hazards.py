@@ -320,6 +320,12 @@ class Reporter:
         self._reads.setdefault(found, (self.first_block, lanes, address, element))
         return found
 
+    def settled(self, origin: Origin, count: int) -> None:
+        """Note that poison of an origin has become values in so many lanes, which was pending."""
+        self.poisoned[origin] -= count
+        if self.poisoned[origin] <= 0:
+            del self.poisoned[origin]
+
     def end(self) -> None:
         """Release what would be in a reference cycle."""
         self._reads.clear()

@@ -5,7 +5,8 @@ H200, docs/specification/h200.md 9):
 
 1. `.sync` waits until all lanes of its membermask that have not exited have arrived: at that instruction, or at another
    one of the program with the same opcode, the same qualifiers and the same value of the membermask. `.aligned` waits
-   for all lanes of the warp that have not exited, at that very instruction.
+   for all lanes of the warp that have not exited, at that very instruction; `wgmma.mma_async` for those of all four
+   warps of its warpgroup (measured on an H200: none issues before all four are there).
 2. When all lanes have arrived, they execute it together, from whatever call stacks, and continue; other lanes keep
    waiting. Each lane reads the operands of its own instruction, and writes that instruction's registers.
 3. No lane waits for one that has exited.
@@ -65,6 +66,8 @@ class ConvergencePoint:
     state : State
     barrier : bool
         Whether it is a barrier of the block.
+    warps : int
+        How many warps execute it together: 4 for products of warpgroups.
 
     Attributes
     ----------
@@ -72,8 +75,8 @@ class ConvergencePoint:
         The lanes that wait, by program counter and call depth.
     """
 
-    def __init__(self, state: State, *, barrier: bool = False) -> None:
-        self._state, self._barrier = state, barrier
+    def __init__(self, state: State, *, barrier: bool = False, warps: int = 1) -> None:
+        self._state, self._barrier, self._warps = state, barrier, warps
         self._steps: dict[int, ConvergenceStep] = {}
         self.here: dict[tuple[int, int], Group] = {}
 
@@ -132,13 +135,21 @@ class ConvergencePoint:
         present = _union(parts)
         away = words(self._state.batch.lanes.alive) & ~words(present)
         if parts[0][0].mask is None:
-            return np.asarray(present & (away != 0)[..., None])
+            return np.asarray(present & self._together(away != 0)[..., None])
         missing = np.asarray(present & (_masks(parts) & away[..., None] != 0))
         if (shared := _shared_warps(parts)) is not None:
             pairs = _Pairs(parts, present, shared)
             alive = self._state.batch.lanes.alive[shared]
             missing[shared] |= (pairs.named & alive[:, None, :] & ~(pairs.same_pc | pairs.same_mask)).any(axis=-1)
         return missing
+
+    def _together(self, warps: Array) -> Array:
+        """Return which warps, `[block, warp]`, are in a warpgroup with some; these themselves where each is alone."""
+        if self._warps == 1:
+            return warps
+        first = np.arange(0, warps.shape[1], self._warps)
+        found = np.repeat(np.logical_or.reduceat(warps, first, axis=1), self._warps, axis=1)
+        return np.asarray(found[:, : warps.shape[1]])
 
     # Rule 2
 

@@ -20,8 +20,9 @@ from typing import Any
 import numpy as np
 
 from ..._arrays import Array
-from ...operations import Barrier, Operation
-from ..base import WarpRegister, merged
+from ...execution import WARPS
+from ...operations import Barrier, Operation, WarpgroupGroup, WarpgroupMultiply
+from ..base import WarpRegister, merged, settled
 from ..block import Results
 from ..handlers import compute, handler
 from ..program import Constant, InstructionStep, Slot
@@ -174,7 +175,8 @@ def _convergence_point(
             each()
         return given()
 
-    point = points.at(key, lambda: ConvergencePoint(state, barrier=barrier))
+    warps = WARPS if isinstance(row, WarpgroupMultiply) else 1
+    point = points.at(key, lambda: ConvergencePoint(state, barrier=barrier, warps=warps))
     point.add(ConvergenceStep(
         pc=pc, site=step.site, act=counted_act, mask=mask, read=read, write=partial(_put, state, step),
         count=count,
@@ -364,7 +366,22 @@ def _handled(state: State, step: InstructionStep, operands: tuple[Any, ...]) -> 
     def act(group: Group) -> None:
         _put(state, step, handle(state.batch, site, row, given(), group.bits), group)
 
+    if isinstance(row, WarpgroupGroup) and row.action == "wait_group":
+        return _settling(state, act)
     return _late(state, act, step.results[0]) if isinstance(row, Barrier) and row.reduction else act
+
+
+def _settling(state: State, act: Act) -> Act:
+    """Let registers hold what the products that are complete now have written."""
+
+    def settle(group: Group) -> None:
+        act(group)
+        for origin, lanes in state.batch.warpgroups.settled():
+            for slot, register in enumerate(state.registers[: len(state.program.registers)]):
+                if register.shadow is not None and register.shadow.origin is origin:
+                    state.registers[slot] = settled(register, lanes)
+
+    return settle
 
 
 def _put(state: State, step: InstructionStep, results: Results, group: Group) -> None:

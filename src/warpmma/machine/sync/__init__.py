@@ -6,3 +6,4 @@ from .cluster_barriers import ClusterBarrier
 from .mbarrier_phases import Freed, MbarrierPhases
 from .mbarrier_state import FAULTS, MOST, PENDING_BIT, PHASE_BIT, VALID_BIT, Event, MbarrierState, applied
 from .register_limits import RegisterLimits
+from .warpgroup_products import WarpgroupProducts

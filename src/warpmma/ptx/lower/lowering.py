@@ -27,9 +27,18 @@ from typing import cast
 
 from ..._text import counted
 from ...errors import PtxError, WarpmmaError
-from ...isa import PtxInstruction
+from ...isa import PtxInstruction, WarpgroupInstruction
 from ...machine import Alternative, Branch, BranchTable, Call, Guard, InstructionStep, Return, Site
-from ...operations import Access, Operation, divided_factors, folded_function, packing, row, unpacking
+from ...operations import (
+    Access,
+    Operation,
+    divided_factors,
+    folded_function,
+    packing,
+    row,
+    unpacking,
+    warpgroup_multiply,
+)
 from ..contraction import ALTERNATIVE, FACTORS
 from ..flow import ENDS, BasicBlock, Register, cut, placed, uses
 from ..folding import FOLDED
@@ -176,12 +185,22 @@ class _Lowering:
             return [*self._calls.returned(statement, site, guard), back]
         if opcode == ALTERNATIVE:
             return [self._alternative(statement, site, guard)]
+        if opcode == "wgmma" and isinstance(found := self._row(statement), WarpgroupInstruction):
+            return [self._warpgroup_product(statement, site, guard, found)]
         if opcode == "mov" and len(statement.operands) == 2:
             return self._move(statement, site, guard)
         step = self._step(statement, site, guard)
         if isinstance(step.row, Access) and step.row.space == "param":
             return self._parameter_access(statement, step, step.row)
         return [step]
+
+    def _warpgroup_product(
+        self, statement: Statement, site: Site, guard: Guard | None, record: WarpgroupInstruction
+    ) -> InstructionStep:
+        """Return the step of a `wgmma.mma_async`, whose accumulators are read and written."""
+        given = statement.operands
+        row = warpgroup_multiply(record, len(given) > 1 and isinstance(given[1], VectorOf))
+        return self._step(replace(statement, operands=(*given[:1], *given)), site, guard, row)
 
     def _move(self, statement: Statement, site: Site, guard: Guard | None) -> Sequence[AnyStep]:
         """Return the steps of a `mov`: several if it is of 128 bits or copies a vector."""

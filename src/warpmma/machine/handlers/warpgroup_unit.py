@@ -1,0 +1,319 @@
+"""`wgmma` in kernels: tiles in shared memory and registers of four warps; fences, groups and waits.
+
+The rules (PTX ISA 9.1, 9.7.15; measured on an H200, docs/specification/wgmma.md):
+
+1. The four warps of a warpgroup execute a product together. The descriptors are those of the first lane of the first
+   warp; `scale-d` is true if it is in any lane of the first warp. Others are an error.
+2. Tiles are read by the async proxy, in pieces of 16 bytes; lanes of warp w read the rows of A from 16w on.
+3. D is pending until it has been waited for (`warpgroup_products`).
+4. `wgmma.fence` changes no bit: ptxas injects those that are missing, and no product was seen to fail without one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..._arrays import Array, frozen
+from ...errors import MetadataError
+from ...execution import WARPS, WarpgroupExecution, WarpgroupOptions, codes_in_registers, in_registers
+from ...isa import WarpgroupInstruction
+from ...layouts import MatrixDescriptor, Operand
+from ...operations import WarpgroupGroup, WarpgroupMultiply
+from ...registers import LANES
+from ..base import Origin, Site, WarpRegister
+from ..block import Batch, Results, touches
+from ..sync import Touched
+from .load_store import check_whole, read
+
+_PIECE = 16
+
+
+def group(batch: Batch, site: Site, row: WarpgroupGroup, operands: Sequence[Any], lanes: Array) -> Results:
+    """Fence, commit or wait."""
+    check_whole(batch, site, lanes)
+    if row.action == "commit_group":
+        batch.warpgroups.commit(lanes)
+    elif row.action == "wait_group":
+        batch.warpgroups.wait(lanes, operands[0])
+    return ()
+
+
+def multiply(batch: Batch, site: Site, row: WarpgroupMultiply, operands: Sequence[Any], lanes: Array) -> Results:
+    """Execute a `wgmma.mma_async`: registers of C, A or its descriptor, the descriptor of B, and what PTX writes."""
+    record = row.record
+    check_whole(batch, site, lanes)
+    given, numbers = _given(row, operands)
+    which = _whole_groups(batch, site, lanes)
+    lanes = lanes & which.lanes
+    count = record.layout("D").registers
+    d: Array = np.zeros((*lanes.shape[:2], count, LANES), record.layout("D").packing.dtype)
+    if not len(which.block):
+        return batch.fragment(d, lanes, site)
+    scale, of_c = _scale(batch, site, given["scale-d"], which, lanes), lanes.copy()
+    of_c[which.block[~scale, None], which.warp[~scale, None] + np.arange(WARPS)] = False
+    held = _Held()
+    c = codes_in_registers(record, "C", _registers(batch, site, given["c"], which, of_c, held, "C", record))
+    c[~scale] = 0
+    tiles: list[tuple[Operand, Any, int]] = [("B", given["b-desc"], numbers.get("imm-trans-b", 0))]
+    codes: dict[str, Array] = {}
+    if row.in_registers:
+        a = _registers(batch, site, given["a"], which, lanes, held, "A", record)
+        codes["A"] = codes_in_registers(record, "A", a)
+    else:
+        tiles.append(("A", given["a-desc"], numbers.get("imm-trans-a", 0)))
+    metadata = _metadata(batch, site, given, which, lanes)
+    sources: list[Touched] = []
+    for operand, descriptor, transposed in tiles:
+        words = _descriptors(batch, site, operand, descriptor, which, lanes)
+        codes[operand] = _tile(batch, site, record, operand, words, bool(transposed), which, sources, held)
+    options = WarpgroupOptions(
+        imm_a=numbers.get("imm-scale-a", 1), imm_b=numbers.get("imm-scale-b", 1), selector=numbers.get("selector", 0)
+    )
+    call = WarpgroupExecution(
+        instruction=record, target=batch.target, options=options, a=codes["A"], b=codes["B"].swapaxes(-1, -2), c=c,
+        metadata=metadata, engine=batch.engine,
+    )  # fmt: skip
+    try:
+        found = call.run(batch.workers)
+    except MetadataError as error:
+        batch.reporter.report("metadata", site, lanes, detail=str(error))
+        return batch.fragment(d, lanes, site)
+    _put(d, which, in_registers(record, "D", found))
+    bits = _poison_of_d(record, held, which, d)
+    origin = batch.warpgroups.issue(site, lanes, sources, marked=bits is None)
+    if bits is not None:
+        return batch.fragment(d, lanes, held.site or site, bits, held.origin)
+    pending = None if origin is None else np.broadcast_to(lanes[:, :, None], d.shape)
+    return batch.fragment(d, lanes, site, pending, origin)
+
+
+def _given(row: WarpgroupMultiply, operands: Sequence[Any]) -> tuple[dict[str, Any], dict[str, int]]:
+    """Return what is in registers, and immediates, by name."""
+    given: dict[str, Any] = {}
+    numbers: dict[str, int] = {}
+    items = iter(operands)
+    for spec in row.sources:
+        some = [next(items) for _ in spec.names]
+        if spec.kind == "imm":
+            numbers[spec.names[0]] = some[0]
+        elif spec.braces == "always":
+            given["c" if "c" not in given else "a"] = some
+        else:
+            given[spec.names[0]] = some[0]
+    return given, numbers
+
+
+# Rule 1
+
+
+class _Groups(NamedTuple):
+    """The whole warpgroups that execute a product: block and first warp of each, and their lanes."""
+
+    block: Array
+    warp: Array
+    lanes: Array
+
+
+def _whole_groups(batch: Batch, site: Site, lanes: Array) -> _Groups:
+    warps = np.asarray(lanes.any(axis=-1))
+    padded = np.zeros((warps.shape[0], -(-warps.shape[1] // WARPS) * WARPS), bool)
+    padded[:, : warps.shape[1]] = warps
+    whole = padded.reshape(len(warps), -1, WARPS).all(axis=-1)
+    of_whole = np.repeat(whole, WARPS, axis=1)[:, : warps.shape[1], None]
+    batch.reporter.report(
+        "divergent", site, lanes & ~of_whole,
+        detail="the four warps of a warpgroup execute this together, and some have exited, are masked off or are not "
+        "in the block",
+    )  # fmt: skip
+    block, number = np.nonzero(whole)
+    return _Groups(block, number * WARPS, np.asarray(np.broadcast_to(of_whole, lanes.shape)))
+
+
+def _of_warps(values: Array, which: _Groups) -> Array:
+    """Return what is known of warps, `[block, warp, ...]`, by warpgroup: `[n, 4, ...]`."""
+    return np.asarray(values[which.block[:, None], which.warp[:, None] + np.arange(WARPS)])
+
+
+def _put(into: Array, which: _Groups, values: Array) -> None:
+    """Write registers `[n, register, 128]` of warpgroups into those of warps, `[block, warp, register, lane]`."""
+    apart = np.moveaxis(values.reshape(*values.shape[:2], WARPS, LANES), 2, 1)
+    into[which.block[:, None], which.warp[:, None] + np.arange(WARPS)] = apart
+
+
+def _scale(batch: Batch, site: Site, given: Any, which: _Groups, lanes: Array) -> Array:
+    """Return `scale-d` of each warpgroup."""
+    if not isinstance(given, WarpRegister):
+        return np.full(len(which.block), bool(given))
+    (bits,) = read(batch, site, [given], lanes)
+    found = _of_warps(bits, which)
+    _report_apart(batch, site, which, lanes, (found != found[:, :1, :1]).any(axis=(1, 2)), "scale-d is")
+    return np.asarray(found[:, 0].any(axis=-1))
+
+
+def _descriptors(batch: Batch, site: Site, operand: str, given: Any, which: _Groups, lanes: Array) -> Array:
+    """Return the descriptors of each warpgroup, uint64 `[n]`."""
+    (bits,) = read(batch, site, [given], lanes)
+    found = _of_warps(bits, which)
+    apart = (found != found[:, :1, :1]).any(axis=(1, 2))
+    _report_apart(batch, site, which, lanes, apart, f"the descriptors of {operand} are")
+    return np.asarray(found[:, 0, 0])
+
+
+def _report_apart(batch: Batch, site: Site, which: _Groups, lanes: Array, bad: Array, what: str) -> None:
+    if bad.any():
+        where = np.zeros(lanes.shape, bool)
+        where[which.block[bad, None], which.warp[bad, None] + np.arange(WARPS)] = True
+        says = f"{what} not the same in all lanes of the warpgroup; an H200 takes what the first warp has"
+        batch.reporter.report("divergent", site, where & lanes, detail=says)
+
+
+# Operands
+
+
+class _Held:
+    """The poison of operands, by name, and where it comes from."""
+
+    def __init__(self) -> None:
+        self.of: dict[str, Array] = {}
+        self.site: Site | None = None
+        self.origin: Origin | None = None
+
+
+def _registers(
+    batch: Batch, site: Site, given: Sequence[WarpRegister], which: _Groups, lanes: Array, held: _Held, name: Operand,
+    record: WarpgroupInstruction,
+) -> Array:  # fmt: skip
+    """Return the registers of warpgroups, `[n, register, 128]`; a C that is pending may be read (rule 3)."""
+
+    def pending(x: WarpRegister) -> bool:
+        return name == "C" and x.shadow is not None and batch.warpgroups.pending(x.shadow.origin)
+
+    def of_groups(registers: Array) -> Array:
+        return np.moveaxis(_of_warps(registers, which), 1, 2).reshape(len(which.block), registers.shape[2], -1)
+
+    checked = [WarpRegister(x.bits) if pending(x) else x for x in given]
+    if not batch.reporter.follows:
+        read(batch, site, checked, lanes)
+    elif (found := batch.carried(checked, site, lanes)) is not None:
+        masks = of_groups(np.stack(found.masks, axis=-2))
+        held.of[name] = codes_in_registers(record, name, masks) != 0
+        held.site, held.origin = found.site, found.origin
+    return of_groups(np.stack([x.bits for x in given], axis=-2))
+
+
+def _metadata(batch: Batch, site: Site, given: dict[str, Any], which: _Groups, lanes: Array) -> Array | None:
+    if "metadata" not in given:
+        return None
+    (bits,) = read(batch, site, [given["metadata"]], lanes)
+    return _of_warps(bits, which).reshape(len(which.block), -1)
+
+
+class _Plan(NamedTuple):
+    """How a tile is read: pieces of 16 bytes, and where its elements are in them.
+
+    Attributes
+    ----------
+    piece : ndarray of int
+        The piece that each lane of the warpgroup reads in each turn, `[turn, 4, 32]`; -1 for none.
+    address : ndarray of uint32
+        Of each piece, `[n]`.
+    place : ndarray of int
+        Of each byte of each element in the pieces, `[row, column, byte]`.
+    """
+
+    piece: Array
+    address: Array
+    place: Array
+
+
+@lru_cache(maxsize=1024)
+def _plan(record: WarpgroupInstruction, operand: Operand, word: int, transposed: bool) -> _Plan:
+    """Rule 2."""
+    bits = record.format(operand).bits
+    columns = record.k // 2 if record.sparse and operand == "A" else record.k
+    rows = record.m if operand == "A" else record.n
+    major: Any = "MN" if transposed else "K"
+    found = MatrixDescriptor.from_word(word).addresses(rows, columns, bits=bits, major=major)
+    octets = found[:, ::8].reshape(rows, columns // 32, 4) if bits == 1 else found[..., None] + np.arange(bits // 8)
+    pieces, first, inverse = np.unique(octets // _PIECE, return_index=True, return_inverse=True)
+    row = first // (octets.size // rows)
+    order = np.argsort(row, kind="stable")
+    warp = row // 16 if operand == "A" else np.empty(len(pieces), np.int64)
+    if operand == "B":
+        warp[order] = np.arange(len(pieces)) * WARPS // len(pieces)
+    turns = -(-int(np.bincount(warp).max()) // LANES)
+    piece = np.full((turns, WARPS, LANES), -1)
+    for w in range(WARPS):
+        mine = order[warp[order] == w]
+        turn, lane = np.divmod(np.arange(len(mine)), LANES)
+        piece[turn, w, lane] = mine
+    place = inverse.reshape(octets.shape) * _PIECE + octets % _PIECE
+    return _Plan(frozen(piece), frozen((pieces * _PIECE).astype(np.uint32)), frozen(place))
+
+
+def _tile(
+    batch: Batch, site: Site, record: WarpgroupInstruction, operand: Operand, words: Array, transposed: bool,
+    which: _Groups, sources: list[Touched], held: _Held,
+) -> Array:  # fmt: skip
+    """Read codes `[n, row, column]` of a tile; of single bits words of 32."""
+    known = {word: _plan(record, operand, word, transposed) for word in dict.fromkeys(words.tolist())}
+    plans = [known[word] for word in words.tolist()]
+    shape = batch.shape
+    image: Array = np.zeros((len(plans), max(len(x.address) for x in plans), _PIECE), np.uint8)
+    spoilt: Array | None = None
+    number = np.zeros(shape[:2], np.int64)
+    warps = which.block[:, None], which.warp[:, None] + np.arange(WARPS)
+    number[warps] = np.arange(len(plans))[:, None]
+    start = batch.shared.starts
+    for turn in range(max(len(x.piece) for x in plans)):
+        piece: Array = np.full(shape, -1)
+        address: Array = np.zeros(shape, np.uint32)
+        for i, plan in enumerate(plans):
+            if turn < len(plan.piece):
+                at = which.block[i], slice(which.warp[i], which.warp[i] + WARPS)
+                piece[at] = plan.piece[turn]
+                address[at] = np.where(plan.piece[turn] >= 0, plan.address[plan.piece[turn]], 0)
+        address = address + start.astype(np.uint32).reshape(-1, 1, 1)
+        for _, allocation, touch in touches(batch, site, "shared", address, _PIECE, piece >= 0, _PIECE):
+            touch = touch.until_complete()
+            data, poison = allocation.load(touch, 1)
+            some = np.broadcast_to(number[..., None], shape)[touch.lanes], piece[touch.lanes]
+            image[some] = data
+            if poison is not None and poison.origin is not None:
+                spoilt = np.zeros_like(image) if spoilt is None else spoilt
+                spoilt[some] = poison.bits
+                held.site, held.origin = site, poison.origin
+            sources.append((allocation, touch))
+    batch.costs.moved(site, "shared", image.size)
+
+    def gathered(of: Array) -> Array:
+        dtype = np.dtype(np.uint32) if record.format(operand).bits == 1 else record.format(operand).code_dtype
+        flat = of.reshape(len(plans), -1)
+        if len(known) == 1:
+            octets = flat[:, plans[0].place]
+        else:
+            octets = np.stack([x[plan.place] for x, plan in zip(flat, plans, strict=True)])
+        return np.ascontiguousarray(octets).view(dtype.newbyteorder("<"))[..., 0].astype(dtype)
+
+    if spoilt is not None:
+        held.of[operand] = gathered(spoilt) != 0
+    return gathered(image)
+
+
+def _poison_of_d(record: WarpgroupInstruction, held: _Held, which: _Groups, d: Array) -> Array | None:
+    """Return which bits of D are poison, if an operand holds some."""
+    if not held.of:
+        return None
+    n, (m, k) = len(which.block), (record.m, record.k)
+    shapes = {"A": (m, k // 2 if record.sparse else k), "B": (record.n, k), "C": (m, record.n)}
+    of: dict[str, Array] = {name: held.of.get(name, np.zeros((n, *shape), bool)) for name, shape in shapes.items()}
+    of_rows, of_columns = (np.asarray(of[x].any(axis=-1)) for x in "AB")
+    bad = of_rows[:, :, None] | of_columns[:, None, :] | of["C"]
+    dtype = record.format("D").code_dtype
+    bits: Array = np.zeros(d.shape, d.dtype)
+    _put(bits, which, in_registers(record, "D", np.where(bad, ~dtype.type(0), dtype.type(0)).astype(dtype)))
+    return bits

@@ -1,0 +1,186 @@
+"""Products of warpgroups that are not complete: their groups, and who may touch what they read and write.
+
+The rules (PTX ISA 9.1, 9.7.15; measured on an H200):
+
+1. A product reads its tiles in shared memory, as the async proxy does, until it is complete: until a warp of the
+   warpgroup has waited for its group. The wait of one warp is enough for the operands of all four (measured: 660,000
+   products, none wrong). The reads are those of an agent, the groups of the warpgroup; a thread that waits is ordered
+   behind it.
+2. Its D is computed when it is issued; the registers of a warp are pending until this warp waits. A product may
+   accumulate into pending registers; any other use of them is an error where it decides something.
+3. `wgmma.commit_group` makes a group of the warp's products that are in none yet; `wgmma.wait_group n` waits for all
+   groups of the warp but the last n. A product that is in no group is never complete.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ..._arrays import Array
+from ..base import Origin, Site
+from ..memory import Allocation, Touch
+from ..order import Completes, VectorClocks
+from ..report import Reporter
+from .async_operations import Touched
+
+_WARPS = 4
+_PENDING = "a register of D is used, and its warp has not waited for the product with wgmma.wait_group"
+_SOURCE = "the product reads it until a warp of its warpgroup waits with wgmma.wait_group"
+
+
+@dataclass(eq=False, kw_only=True)
+class _Product:
+    """A product of some warpgroups.
+
+    Attributes
+    ----------
+    active : ndarray of bool
+        Warps that have not waited for it, `[block, warp]`.
+    reading : ndarray of bool
+        Warps of warpgroups none of which has waited.
+    committed : ndarray of int
+        How many groups a warp has committed since the product's own; -1 before that.
+    words : ndarray of uint64
+        Of the reads, by warp, once they are over.
+    """
+
+    site: Site
+    origin: Origin | None
+    active: Array
+    reading: Array
+    committed: Array
+    sources: list[Touched] = field(default_factory=list)
+    words: Array
+
+
+class WarpgroupProducts:
+    """The products of a batch of blocks.
+
+    Parameters
+    ----------
+    reporter : Reporter
+    clocks : VectorClocks
+    """
+
+    def __init__(self, reporter: Reporter, clocks: VectorClocks) -> None:
+        self._reporter, self._clocks = reporter, clocks
+        self._pending: list[_Product] = []
+        self._settled: list[tuple[Origin, Array]] = []
+
+    def pending(self, origin: Origin | None) -> bool:
+        """Whether poison is that of products that are not complete (rule 2)."""
+        return origin is not None and any(x.origin is origin for x in self._pending)
+
+    def issue(self, site: Site, lanes: Array, sources: Sequence[Touched], *, marked: bool) -> Origin | None:
+        """Begin a product of whole warpgroups, bool `[block, warp, lane]`.
+
+        Parameters
+        ----------
+        site : Site
+        lanes : ndarray of bool
+        sources : sequence of (Allocation, Touch)
+            What it reads.
+        marked : bool
+            Whether its registers are pending.
+
+        Returns
+        -------
+        Origin or None
+            Of the poison that its registers are until they are waited for.
+        """
+        if not self._reporter.tracking:
+            return None
+        warps = np.asarray(lanes.any(axis=-1))
+        origin = self._reporter.origin("pending", site, lanes, _PENDING) if marked else None
+        product = _Product(
+            site=site, origin=origin, active=warps, reading=warps, committed=np.full(warps.shape, -1),
+            sources=[*sources], words=np.zeros(warps.shape, np.uint64),
+        )  # fmt: skip
+        for allocation, touch in product.sources:
+            allocation.shadow.will_read(touch, self._overwritten)
+        self._pending.append(product)
+        return origin
+
+    def _overwritten(self, source: Touch, bad: Array, origin: Origin) -> None:
+        """Report that bytes of a source are overwritten: which of them the product reads is open."""
+        lanes = np.zeros(source.lanes.shape, bool)
+        lanes[source.lanes] = bad.any(axis=1)
+        self._reporter.decides(origin, source.site, lanes)
+
+    # Rule 3
+
+    def commit(self, lanes: Array) -> None:
+        """Make a group of each warp's products that are not in one yet."""
+        warps = lanes.any(axis=-1)
+        for product in self._pending:
+            product.committed = product.committed + warps
+
+    def wait(self, lanes: Array, last: int) -> None:
+        """Complete all but the last groups of each warp."""
+        warps = np.asarray(lanes.any(axis=-1))
+        waited: dict[Origin, Array] = {}
+        for product in self._pending:
+            done = product.active & warps & (product.committed >= last) & (product.committed >= 0)
+            if not done.any():
+                continue
+            self._end_reading(product, done)
+            threads = np.argwhere(done[..., None] & lanes)
+            words = product.words[threads[:, 0], threads[:, 1]]
+            if (some := words != 0).any():
+                self._clocks.observe(threads[some], words[some])
+            product.active = product.active & ~done
+            if product.origin is not None:
+                waited[product.origin] = waited.get(product.origin, False) | done
+        self._pending = [x for x in self._pending if x.active.any()]
+        for origin, done in waited.items():
+            for x in self._pending:
+                if x.origin is origin:
+                    done = done & ~x.active
+            if done.any():
+                self._settled.append((origin, done[..., None]))
+
+    def settled(self) -> list[tuple[Origin, Array]]:
+        """Return whose registers of which lanes are no longer pending, once."""
+        found, self._settled = self._settled, []
+        for origin, lanes in found:
+            self._reporter.settled(origin, 32 * int(np.count_nonzero(lanes)))
+        return found
+
+    def _end_reading(self, product: _Product, done: Array) -> None:
+        """Rule 1."""
+        over = product.reading & _of_groups(done)
+        if not over.any():
+            return
+        product.reading = product.reading & ~over
+        left: list[tuple[Allocation, Touch]] = []
+        for allocation, touch in product.sources:
+            ended, rest = touch.of(np.broadcast_to(over[..., None], touch.lanes.shape)), touch
+            if len(ended.offset):
+                by = ended.completed(Completes.WARPGROUP)
+                allocation.shadow.has_read(by)
+                product.words[ended.who.block, ended.who.warp] = by.who.words
+                rest = touch.of(~over[..., None] & touch.lanes)
+                allocation.shadow.still_to_read(touch, rest)
+            if len(rest.offset):
+                left.append((allocation, rest))
+        of_groups = _of_groups(product.words != 0) & over
+        first = np.maximum.reduceat(product.words, np.arange(0, done.shape[1], _WARPS), axis=1)
+        words = np.repeat(first, _WARPS, axis=1)[:, : done.shape[1]]
+        product.words = np.where(of_groups, words, product.words)
+        product.sources = left
+
+    def exited(self, lanes: Array) -> None:
+        """Report threads that exit before they have waited for their products."""
+        for product in self._pending:
+            left = lanes & product.active[..., None]
+            says = "the thread exits without waiting for its product with wgmma.wait_group"
+            self._reporter.report("pending", product.site, left, detail=says)
+
+
+def _of_groups(warps: Array) -> Array:
+    """Return the warps, `[block, warp]`, of warpgroups that have some."""
+    found = np.logical_or.reduceat(warps, np.arange(0, warps.shape[1], _WARPS), axis=1)
+    return np.asarray(np.repeat(found, _WARPS, axis=1)[:, : warps.shape[1]])
