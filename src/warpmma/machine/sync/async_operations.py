@@ -17,8 +17,8 @@ The rules (PTX ISA 9.1, 9.7.9.25.3 and 9.7.9.25.4; rules "A" are those of `machi
    operations also complete at random: one in four when it is issued, every second time that a thread looks, and every
    second one when all poll without success.
 5. What an operation has written is an access of what completes it (A1): of the thread's groups; of its thread, if that
-   waits for a `cp.async`; of the mbarrier that it signals. Who observes that is ordered behind the operation, and behind
-   nothing else that its thread did (A6, A7).
+   waits for a `cp.async`; of the mbarrier that it signals. A thread that observes the completion is ordered behind the
+   operation, and behind nothing else that its thread did (A6, A7).
 6. `wait_group.read` completes the reading alone: sources may be overwritten, and destinations stay pending until a
    later wait, or until the thread exits.
 7. If a thread exits before it has waited for a `cp.async` that no mbarrier completes, that is a hazard; for copies in
