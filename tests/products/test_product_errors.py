@@ -257,11 +257,13 @@ WRONG: dict[str, st.SearchStrategy[Any]] = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:float32 operands without:DeprecationWarning")
 @given(right=st.sampled_from(RIGHT), wrong=st.fixed_dictionaries({}, optional=WRONG))
 @settings(deadline=None, max_examples=500, suppress_health_check=[HealthCheck.too_slow])
 @example(right=RIGHT[0], wrong={"a": zeros(3, 0), "b": zeros(0, 5)})
 @example(right=RIGHT[0], wrong={"a": zeros(0, 40)})
 @example(right=RIGHT[0], wrong={"progress": 5})
+@example(right=RIGHT[0], wrong={"a": np.zeros((2, 8), np.float32), "b": np.zeros((8, 2), np.float32)})
 @example(right=RIGHT[1], wrong={"a": zeros(2, 0, 40), "out": None, "threads": 2})
 def test_nothing_but_our_own_errors_comes_out(right: dict[str, Any], wrong: dict[str, Any]) -> None:
     try:

@@ -205,3 +205,19 @@ def test_one_warp_waits_and_another_releases() -> None:
         "wait": wait.replace("st.shared.u32 [tile], %t;", "setp.eq.u32 %late, %t, 0; @%late st.shared.u32 [tile], %t;")
     }
     np.testing.assert_array_equal(outcome(**parts), outcome())
+
+
+def test_undefined_metadata_is_reported_and_read_as_on_an_h200() -> None:
+    name = mnemonic("sp.m64n64k32.f32.f16.f16")
+    given = codes(name, np.random.default_rng(3), registers=False)
+    given["metadata"][:] = 0
+    kernel = text(name, registers=False, more=", 1, 1, 0, 0")
+    with pytest.raises(HazardError, match="metadata"):
+        run(kernel, given, WORDS)
+    with pytest.warns(UserWarning, match="metadata"):
+        found = run(kernel, given, WORDS, hazards="warn")
+    of_a, of_b = (wm.SharedOperand(given["tiles"], word) for word in WORDS)
+    expected = wm.execute(
+        name, of_a, of_b, given["c"], target="sm_90a", metadata=given["metadata"], undefined="hardware"
+    )  # fmt: skip
+    np.testing.assert_array_equal(found, expected)

@@ -349,7 +349,7 @@ def test_records_that_are_not_simulated(change: dict[str, Any], says: str) -> No
 
 
 def test_hazards_name_the_tensor() -> None:
-    x, y = torch.ones(64, 32), torch.zeros(16, 32)
+    x, y = torch.arange(64 * 32.0).reshape(64, 32), torch.zeros(16, 32)
     with tma() as gpu:
         with pytest.raises(HazardError, match=r"race: .*b\.base\[0\]"):
             scattered[(4,)](described(x, [16, 32]), described(y, [16, 32]), ROWS=16)

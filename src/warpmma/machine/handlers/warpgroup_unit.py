@@ -12,6 +12,7 @@ The rules (PTX ISA 9.1, 9.7.15; measured on an H200, docs/specification/wgmma.md
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -81,7 +82,7 @@ def multiply(batch: Batch, site: Site, row: WarpgroupMultiply, operands: Sequenc
         found = call.run(batch.workers)
     except MetadataError as error:
         batch.reporter.report("metadata", site, lanes, detail=str(error))
-        return batch.fragment(d, lanes, site)
+        found = replace(call, options=replace(options, undefined="hardware")).run(batch.workers)
     _put(d, which, in_registers(record, "D", found))
     bits = _poison_of_d(record, held, which, d)
     origin = batch.warpgroups.issue(site, lanes, sources, marked=bits is None)

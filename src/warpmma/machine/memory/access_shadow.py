@@ -15,8 +15,8 @@ The rules:
    (`warp_register`). Where poison travels, loads from shared and local memory only give poison; it is reported when it
    matters.
 5. If several lanes write a byte at once, the data of one stay (`memory_engine.store`). Lanes of a warp that store
-   different values are the hazard "lane order"; warps that leave different values race. Copies to one place always
-   race.
+   different values are the hazard "lane order"; warps that leave different values race. Copies to one place race, too,
+   unless they bring the same bytes to global memory: CUTLASS lets all lanes of a warp execute one store of a tensor.
 6. Where poison is followed (rule 5 of `hazards`), a load reports nothing: bytes that are unwritten, pending, or written
    by an unordered thread are poison. Poison is stored and loaded with its bytes. An atomic combines unwritten and
    stored poison (`updating`), and reports the rest at once. A write to the source of a pending copy is not reported
@@ -300,14 +300,29 @@ class AccessShadow(Shadow):
 
     # Rule 3
 
-    def reserves(self, touch: Touch) -> None:
+    def reserves(self, touch: Touch, data: Array) -> None:
         """See `Shadow`."""
         self._check_proxy(touch, self.grains.at(touch.offset, touch.size))
         self._check_proxy_readers(touch, self.grains.at(touch.offset, touch.size))
-        grains, last = self._claim(touch, None)
+        grains, last = self._claim(touch, data if self._space == "global" else None)
         if last is not None:
-            self._report_at_once(touch, last, "copies to it")
+            same = self._alike(touch, data)[:, None] if self._space == "global" else np.zeros((len(data), 1), bool)
+            self._report_at_once(touch, np.where(same, np.uint64(0), last), "copies to it")
+            says = "another lane copies the same bytes to it in this very access"
+            self._report("same value", touch, same & (last != 0), says)
         self.grains.note_pending(grains, touch.who.words)
+
+    def _alike(self, touch: Touch, data: Array) -> Array:
+        """Return which lanes bring the same bytes as all lanes that write to the same place or beside it."""
+        place, which = np.unique(touch.offset, return_inverse=True)
+        first = np.full(len(place), len(data))
+        np.minimum.at(first, which, np.arange(len(data)))
+        other = np.zeros(len(place), bool)
+        other[which[(data != data[first[which]]).any(axis=1)]] = True
+        near = np.diff(place) < touch.size
+        other[1:] |= near
+        other[:-1] |= near
+        return np.asarray(~other[which])
 
     def completes(self, touch: Touch) -> None:
         """See `Shadow`."""

@@ -96,8 +96,8 @@ class Shadow:
     def updated(self, touch: Touch, element: int, taken: Taken) -> None:
         """Note that lanes have changed elements."""
 
-    def reserves(self, touch: Touch) -> None:
-        """Note that an asynchronous operation writes bytes, until it `completes`."""
+    def reserves(self, touch: Touch, data: Array) -> None:
+        """Note that an asynchronous operation writes bytes, `[n, size]`, until it `completes`."""
 
     def completes(self, touch: Touch) -> None:
         """Note that an asynchronous operation writes what it reserved."""

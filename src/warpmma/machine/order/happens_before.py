@@ -63,7 +63,7 @@ from .access_words import (
 from .causality import Causality, Encounters, SyncCells, ordered_by
 from .known_times import KnownTimes
 from .thread_scopes import ThreadScope, ThreadScopes
-from .vector_clock import READS, Moment, VectorClock
+from .vector_clock import READS, Moment, VectorClock, joined
 
 _U = np.uint64
 _WIDE = 8  # columns
@@ -385,6 +385,29 @@ class VectorClocks:
         for agent in np.unique(agents):
             of = agents == agent
             self.causality.acquire(threads[of], self.clock_of_agents(words[of].max(keepdims=True)))
+
+    def acquired(self, warps: Array, until: Array, lanes: Array) -> Array:
+        """Return which other warps the clocks that warps have acquired order before them, `[block, warp, other]`.
+
+        Parameters
+        ----------
+        warps : ndarray of bool
+            The pairs that are asked about, `[block, warp, other]`.
+        until : ndarray of int
+            All that an other warp did before this time has to be ordered, `[block, other]`.
+        lanes : ndarray of bool
+            Whose clocks count: one lane of a warp is enough.
+        """
+        found: Array = np.zeros(warps.shape, bool)
+        if not self.causality.active:
+            return found
+        for block, warp in np.argwhere(warps.any(axis=-1)).tolist():
+            known = joined(self.causality.held[block, warp][lanes[block, warp]].tolist())
+            if known is not None:
+                others = np.flatnonzero(warps[block, warp])
+                words = self._keys[block, others] | (until[block, others] - 1).astype(_U)[:, None] << TIME_BIT
+                found[block, warp, others] = known.covers(words.reshape(-1)).reshape(words.shape).all(axis=-1)
+        return found
 
     def clock_at_arrival(self, block: int, warps: Array, when: Array, ordered_until: Array) -> VectorClock:
         """Return the joined clock of warps of a block, bool `[block, warp]`, at arrival: see `synchronize_warps`."""

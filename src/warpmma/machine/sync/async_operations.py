@@ -16,9 +16,9 @@ The rules (PTX ISA 9.1, 9.7.9.25.3 and 9.7.9.25.4; rules "A" are those of `machi
    in Python run in lockstep and cannot poll: there operations complete when a thread looks. With a seed other than 0,
    operations also complete at random: one in four when it is issued, every second time that a thread looks, and every
    second one when all poll without success.
-5. What an operation has written is an access of what completes it (A1): of its thread, if that waits for its groups;
-   otherwise of the mbarrier that it signals, or of the thread's groups if it completes before its thread waits. Who
-   observes that is ordered behind the operation, and behind nothing else that its thread did (A6, A7).
+5. What an operation has written is an access of what completes it (A1): of the thread's groups; of its thread, if that
+   waits for a `cp.async`; of the mbarrier that it signals. A thread that observes the completion is ordered behind the
+   operation, and behind nothing else that its thread did (A6, A7).
 6. `wait_group.read` completes the reading alone: sources may be overwritten, and destinations stay pending until a
    later wait, or until the thread exits.
 7. If a thread exits before it has waited for a `cp.async` that no mbarrier completes, that is a hazard; for copies in
@@ -206,7 +206,7 @@ class AsyncOperations:
         there: Array = np.zeros(lanes.shape, bool)
         for allocation, touch in targets:
             if combine is None:
-                allocation.shadow.reserves(touch)
+                allocation.shadow.reserves(touch, data[touch.lanes[lanes]])
             else:
                 allocation.shadow.will_combine(touch)
             written.append((allocation, touch))
@@ -277,7 +277,10 @@ class AsyncOperations:
         """Complete an operation whose threads wait for it; they observe the part that was completed otherwise."""
         if not done.any():
             return
-        if operation.numbers is None:
+        if operation.groups == "cp.async.bulk":  # the async proxy's, which need not cross to it
+            known, how = done, Completes.GROUPS
+            self._complete(operation, done, how)
+        elif operation.numbers is None:
             known, how = operation.early, Completes.GROUPS
             self._complete(operation, done & ~known, Completes.THREAD)
         else:  # the mbarrier of an arrival may complete it as well

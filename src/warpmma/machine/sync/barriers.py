@@ -241,7 +241,9 @@ class Barriers:
         if threads:
             _, ordered = self._clocks.arrive()
             own = np.eye(ordered.shape[1], dtype=bool)
-            unordered: Array = np.any((ordered < state.last_arrival[:, None]) & ~own, axis=-1)
+            arriving: Array = np.any(lanes, axis=-1)
+            open_ = (ordered < state.last_arrival[:, None]) & ~own & arriving[..., None]
+            unordered: Array = np.any(open_ & ~self._clocks.acquired(open_, state.last_arrival, lanes), axis=-1)
             self._reporter.report(
                 "barrier", site, lanes & unordered[..., None], other=state.site,
                 detail=f"others have met at barrier {number}, at {state.site.place}, and nothing orders "
