@@ -7,9 +7,7 @@ reported. Needs nvcc, the driver and a GPU of sm_90a.
 from __future__ import annotations
 
 import argparse
-import subprocess
 import sys
-import tempfile
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,6 +17,7 @@ import numpy.typing as npt
 
 import warpmma as wm
 from lab.gpu.driver import Driver, argument_bytes
+from lab.gpu.nvcc import cubin
 
 __all__ = ["KERNELS", "SOURCE", "WORDS", "Kernel", "expected", "inputs", "simulated"]
 
@@ -88,11 +87,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seeds", type=int, default=20, help="inputs of each (default: %(default)s)")
     options = parser.parse_args(arguments)
-    with tempfile.TemporaryDirectory() as folder:
-        made = Path(folder) / "habits.cubin"
-        subprocess.run(["nvcc", "-cubin", "-arch=sm_90a", str(SOURCE), "-o", str(made)], check=True)
-        image = made.read_bytes()
-    driver, failed = Driver(), 0
+    image, driver, failed = cubin(SOURCE.read_text()), Driver(), 0
     print(*Driver.about().items())
     for name in KERNELS:
         for seed in range(options.seeds):

@@ -6,9 +6,7 @@ Their sums have to be those of the examples, bit by bit. Needs nvcc, the driver 
 from __future__ import annotations
 
 import argparse
-import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -21,6 +19,7 @@ import numpy.typing as npt
 
 import warpmma as wm
 from lab.gpu.driver import Driver, argument_bytes
+from lab.gpu.nvcc import cubin
 
 __all__ = ["TWINS", "Twin"]
 
@@ -65,11 +64,8 @@ TWINS = (Twin("copy_pipeline", 1, weighted=False), Twin("cluster_pipeline", 8, w
 def on_gpu(driver: Driver, twin: Twin, given: Sequence[Array]) -> Array:
     """Return what the twin sums on the GPU."""
     module = example(twin.name)
-    with tempfile.TemporaryDirectory() as folder:
-        made = Path(folder) / "twin.cubin"
-        source = EXAMPLES / "cuda" / f"{twin.name}.cu"
-        subprocess.run(["nvcc", "-cubin", "-arch=sm_90a", str(source), "-o", str(made)], check=True)
-        (function,) = driver.load(made.read_bytes(), [twin.name]).values()
+    made = cubin((EXAMPLES / "cuda" / f"{twin.name}.cu").read_text())
+    (function,) = driver.load(made, [twin.name]).values()
     sums = np.full((twin.blocks, module.ROWS, module.COLUMNS), np.nan, np.float32)
     place = {f"x{i}": driver.place(x) for i, x in enumerate(given)} | {"y": driver.place(sums)}
     box = replace(twin.box(wm.Device("sm_90a").array(given[0])), address=place["x0"])

@@ -2,17 +2,19 @@
 
 The kernels are in `lab/triton_programs/warpgroup_kernels.py`. Prints for each case whether its output is what an H200
 left (`tests/data/h200_triton_warpgroups.json`); needs Triton and PyTorch. `--launches FILE` stores the launches for
-`python -m lab.compare.launches`, which repeats them on a GPU. An older driver takes the text with another `.version`:
-`--version 9.0` writes that.
+`python -m lab.compare.launches`, which repeats them on a GPU; an older driver takes the text with another `.version`,
+which `--version 9.0` writes. `--record replay.json` takes what that has written, and keeps the outputs which are the
+GPU's.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -123,31 +125,37 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--launches", type=Path, metavar="FILE", help="keep launches with their memory")
     parser.add_argument("--version", default="", help="of the text that is kept (default: Triton's)")
-    parser.add_argument("--record", action="store_true", help="write the digests: of launches that equal a GPU's")
+    parser.add_argument("--record", type=Path, metavar="FILE", help="keep the digests that a GPU's replay has, too")
     options = parser.parse_args(arguments)
-    there: dict[str, str] = {} if options.record else json.loads(RECORDED.read_text())["outputs"]
+    if options.record:
+        return _record(json.loads(options.record.read_text()))
+    there: dict[str, str] = json.loads(RECORDED.read_text())["outputs"]
     kept: list[tuple[str, Launched]] = []
     found: dict[str, str] = {}
     for name in CASES:
         start = time.perf_counter()
         found[name], launches = output(name)
         kept += [(name, replace(x, text=_versioned(x.text, options.version))) for x in launches]
-        said = "" if options.record else "as on the H200" if found[name] == there.get(name) else "DIFFERS"
+        said = "as on the H200" if found[name] == there.get(name) else "DIFFERS"
         print(f"{name}: {time.perf_counter() - start:.2f} s {said}", flush=True)
     if options.launches:
         write(options.launches, kept)
-    if options.record:
-        about = {"gpu": "NVIDIA H200", "driver": "580.159.04", "outputs": found}
-        RECORDED.write_text(json.dumps(about, indent=1) + "\n")
-    return int(not options.record and found != there)
+    return int(found != there)
+
+
+def _record(replay: dict[str, Any]) -> int:
+    """Write the digests of outputs that a GPU's replay of the launches has left, too; 1 if it has not left them all."""
+    found = {name: output(name)[0] for name in CASES}
+    left = {one["name"]: {piece.split()[1] for piece in one["left"]} for one in replay["launches"]}
+    same = {name: x for name, x in found.items() if x in left.get(name, ())}
+    about = {"gpu": replay["gpu"], "driver": replay["driver"], "outputs": same}
+    RECORDED.write_text(json.dumps(about, indent=1) + "\n")
+    print(f"{len(same)} of {len(found)} outputs are those of {replay['gpu']}")
+    return int(same != found)
 
 
 def _versioned(text: str, version: str) -> str:
-    def lines() -> Iterator[str]:
-        for line in text.splitlines():
-            yield f".version {version}" if version and line.startswith(".version") else line
-
-    return "\n".join(lines()) + "\n"
+    return re.sub(r"^\.version .*$", f".version {version}", text, count=1, flags=re.MULTILINE) if version else text
 
 
 if __name__ == "__main__":

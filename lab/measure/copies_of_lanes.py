@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +17,7 @@ import numpy as np
 
 import warpmma as wm
 from lab.gpu.driver import Driver, argument_bytes
+from lab.gpu.nvcc import cubin
 
 __all__ = ["LANES", "RECORDED", "simulated"]
 
@@ -82,11 +81,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Measure; 1 if it is not what was recorded."""
     argparse.ArgumentParser(description=__doc__.splitlines()[0]).parse_args(arguments)
     driver, found = Driver(), dict[str, list[int]]()
-    with tempfile.TemporaryDirectory() as folder:
-        source, made = Path(folder) / "copies.cu", Path(folder) / "copies.cubin"
-        source.write_text(_SOURCE)
-        subprocess.run(["nvcc", "-cubin", "-arch=sm_90a", str(source), "-o", str(made)], check=True)
-        (function,) = driver.load(made.read_bytes(), ["copies"]).values()
+    (function,) = driver.load(cubin(_SOURCE), ["copies"]).values()
     for lanes in LANES:
         data = {name: np.zeros(n, np.uint32) for name, n in (("x", _WORDS), ("y", _WORDS), ("counted", 1))}
         place = {name: driver.place(x) for name, x in data.items()}

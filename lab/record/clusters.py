@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import numpy as np
 
 from lab.gpu.driver import Driver, DriverError, argument_bytes
+from lab.gpu.nvcc import cubin
 
 __all__ = ["BLOCKS", "CUDA", "DECLARED", "WORDS", "text"]
 
@@ -120,11 +119,7 @@ def text() -> str:
 def measured(source: str, architecture: str) -> dict[str, object]:
     """Launch every kernel of a source, "cuda" or "ptx", with every size; the words of each launch, or the error."""
     if source == "cuda":
-        with tempfile.TemporaryDirectory() as folder:
-            file, made = Path(folder) / "clusters.cu", Path(folder) / "clusters.cubin"
-            file.write_text(CUDA)
-            subprocess.run(["nvcc", "-cubin", f"-arch={architecture}", str(file), "-o", str(made)], check=True)
-            module: str | bytes = made.read_bytes()
+        module: str | bytes = cubin(CUDA, architecture)
         names = [line.split("(unsigned")[0].split()[-1] for line in CUDA.splitlines() if line.startswith("extern")]
         words = 2
     else:

@@ -16,9 +16,11 @@ from ._lazy_numpy import Array, _arrays, np, npt
 from ._records import Record
 from .errors import RegisterError, shown
 
-__all__ = ["LANES", "Packing"]
+__all__ = ["LANES", "WARPS", "Packing"]
 
 LANES = 32
+WARPS = 4
+"""Of a warpgroup."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -221,3 +221,63 @@ def test_undefined_metadata_is_reported_and_read_as_on_an_h200() -> None:
         name, of_a, of_b, given["c"], target="sm_90a", metadata=given["metadata"], undefined="hardware"
     )  # fmt: skip
     np.testing.assert_array_equal(found, expected)
+
+
+def fifth_warp(kernel: str, wait: str) -> str:
+    """Let a warp beside the warpgroup overwrite the tile, which comes to that when the four others have waited."""
+    branch = "setp.eq.u32 %late, %w, 4; @%late bra FIFTH;\nmov.u32 %i, %t;"
+    kernel = kernel.replace("mov.u32 %t, %tid.x; shr.u32 %w, %t, 5; mov.u32 %i, %t;", f"{BEGIN} {branch}")
+    return kernel.replace(
+        "END: ret;", f"{FREES}\nbra END;\nFIFTH: bar.sync 2, 160; {wait}\nst.shared.u32 [tile], %t;\nEND: ret;"
+    )
+
+
+BEGIN = (
+    "mov.u32 %t, %tid.x; shr.u32 %w, %t, 5; setp.eq.u32 %p, %t, 0; @%p mbarrier.init.shared.b64 [free], 1; bar.sync 1;"
+)
+FREES = "setp.eq.u32 %p, %t, 64; @%p mbarrier.arrive.shared::cta.b64 _, [free];"
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_tile_is_free_for_a_thread_that_knows_of_a_wait(waits: bool) -> None:
+    """One thread of warp 2 frees the tile for all four warps; without its arrival the reads are unordered."""
+    given = codes(F16, np.random.default_rng(2), registers=False)
+    kernel = text(F16, registers=False, more=", 1, 1, 0, 0", barrier="bar.sync 2, 160;")
+    kernel = kernel.replace("ld.param.u64 %x, [tiles]", ".shared .align 8 .b64 free;\nld.param.u64 %x, [tiles]")
+    poll = "POLL: mbarrier.try_wait.parity.shared::cta.b64 %p, [free], 0; @!%p bra POLL; setp.ne.u32 %p, %t, 128;"
+    late = "nanosleep.u32 100; nanosleep.u32 100; setp.ne.u32 %p, %t, 128;"
+    kernel = fifth_warp(kernel, f"{poll if waits else late} @%p bra END;")
+    out = np.zeros_like(given["c"])
+    args = [given["tiles"].view(np.uint32), given["c"], out, *WORDS]
+    launch = wm.ptx.load(kernel)["k"].launch
+    if waits:
+        report = launch(wm.Device("sm_90a"), 1, LANES + 32, args)
+        np.testing.assert_array_equal(out, outcome())
+        assert not report.hazards and not report.harmless
+    else:
+        with pytest.raises(HazardError) as error:
+            launch(wm.Device("sm_90a"), 1, LANES + 32, args)
+        assert error.value.hazard.kind == "race" and "no wgmma.wait_group lies between" in str(error.value)
+
+
+@pytest.mark.parametrize("times", [1, 2, 5])
+def test_what_was_waited_for_is_no_poison(times: int) -> None:
+    given = codes(F16, np.random.default_rng(2), registers=False)
+    part = f"wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {{{', '.join(f'%d{i}' for i in range(32))}}}"
+    loop = f"mov.u32 %i, 0; LOOP:\n{part}, %da, %db, %scale, 1, 1, 0, 0;\nadd.u32 %i, %i, 1;"
+    loop += f" setp.lt.u32 %p, %i, {times}; @%p bra LOOP;"
+    kernel = text(F16, registers=False, times=0).replace(
+        "wgmma.fence.sync.aligned;", f"wgmma.fence.sync.aligned;\n{loop}"
+    )
+    args = [given["tiles"].view(np.uint32), given["c"], np.zeros_like(given["c"]), *WORDS]
+    report = wm.ptx.load(kernel)["k"].launch(wm.Device("sm_90a"), 1, LANES, args)
+    assert not report.hazards and not report.harmless
+
+
+@pytest.mark.parametrize(
+    "call",
+    [(F16,), ("wgmma.fence.sync.aligned",), ("wgmma.commit_group.sync.aligned",), ("wgmma.wait_group.sync.aligned", 0)],
+)
+def test_kernels_in_python_have_no_wgmma(call: tuple[Any, ...]) -> None:
+    with pytest.raises(wm.UnsupportedError, match=r"not in kernels in Python; expected .*PTX"):
+        wm.kernel.launch(lambda t: t(*call), 1, LANES, [], target="sm_90a")

@@ -243,30 +243,27 @@ def product_by_pointers(a, b, c, m, n, k, SIDE: tl.constexpr, DEEP: tl.constexpr
 @pytest.mark.parametrize("split", [False, True])
 def test_a_persistent_product(split: bool, stages: int) -> None:
     """Tiles of 32 rows become `mma.sync`; `warp_specialize` changes nothing there."""
-    m, n, k = 90, 56, 104
+    assert "mma.sync" in multiplied(90, 56, 104, side=32, programs=4, SPLIT=split, num_stages=stages)
+
+
+@pytest.mark.parametrize("split", [False, True])
+def test_products_of_64_rows_are_wgmma(split: bool) -> None:
+    """With `warp_specialize` both groups of four warps compute each tile, and store the same bytes."""
+    assert "wgmma.mma_async" in multiplied(120, 128, 96, side=64, programs=2, SPLIT=split)
+
+
+def multiplied(m: int, n: int, k: int, *, side: int, programs: int, **options: Any) -> str:
+    """Compare a product by descriptors with one by pointers; return its text."""
     random = torch.Generator().manual_seed(0)
     a, b = (torch.randn(x, k, generator=random).half() for x in (m, n))
     c, expected = torch.zeros(m, n).half(), torch.zeros(m, n).half()
     with tma() as gpu:
-        maps = (described(x, [32, 32]) for x in (a, b, c))
-        options = {"PROGRAMS": 4, "SIDE": 32, "DEEP": 32, "SPLIT": split, "num_stages": stages}
-        compiled = product[(4,)](*maps, m, n, k, **options)
-        product_by_pointers[(6,)](a, b, expected, m, n, k, SIDE=32, DEEP=32)
-    assert "mma.sync" in compiled.asm["ptx"] and "cp.async.bulk.tensor" in compiled.asm["ptx"]
+        maps = (described(x, [side, side]) for x in (a, b, c))
+        compiled = product[(programs,)](*maps, m, n, k, PROGRAMS=programs, SIDE=side, DEEP=side, **options)
+        product_by_pointers[(-(-m // 32) * -(-n // 32),)](a, b, expected, m, n, k, SIDE=32, DEEP=32)
+    assert "cp.async.bulk.tensor" in compiled.asm["ptx"]
     assert torch.equal(c, expected) and not gpu.launches[0].report.hazards
-
-
-def test_products_of_64_rows_are_wgmma() -> None:
-    m, n, k = 120, 128, 96
-    random = torch.Generator().manual_seed(0)
-    a, b = (torch.randn(x, k, generator=random).half() for x in (m, n))
-    c, expected = torch.zeros(m, n).half(), torch.zeros(m, n).half()
-    with tma() as gpu:
-        maps = (described(x, [64, 64]) for x in (a, b, c))
-        compiled = product[(2,)](*maps, m, n, k, PROGRAMS=2, SIDE=64, DEEP=64, SPLIT=False)
-        product_by_pointers[(16,)](a, b, expected, m, n, k, SIDE=32, DEEP=32)
-    assert "wgmma.mma_async" in compiled.asm["ptx"] and "cp.async.bulk.tensor" in compiled.asm["ptx"]
-    assert torch.equal(c, expected) and not gpu.launches[0].report.hazards
+    return str(compiled.asm["ptx"])
 
 
 @triton.jit

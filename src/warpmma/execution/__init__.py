@@ -6,7 +6,6 @@ from .refusals import Undefined
 from .running import Execution as Execution
 from .running import evidence, execute
 from .shared_operands import SharedOperand
-from .warpgroups import WARPS as WARPS
 from .warpgroups import WarpgroupExecution as WarpgroupExecution
 from .warpgroups import WarpgroupOptions as WarpgroupOptions
 from .warpgroups import codes_in_registers as codes_in_registers

@@ -27,13 +27,11 @@ from ..errors import OperandError, shown
 from ..formats import FloatFormat
 from ..isa import WarpgroupInstruction, check_target
 from ..layouts import Operand
-from ..registers import LANES
+from ..registers import LANES, WARPS
 from ..sparsity import sparse_a
 from .batches import CHUNK, NATIVE_CHUNK, cut
 from .refusals import Undefined, check_selector, check_sparse
 from .shared_operands import SharedOperand, check_shared, codes_of
-
-WARPS = 4
 
 
 @dataclass(frozen=True, kw_only=True)

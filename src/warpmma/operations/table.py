@@ -100,7 +100,7 @@ def _table() -> FormTable:
 
 
 def row(mnemonic: str, target: str | None = None) -> PtxInstruction:
-    """Return the row of a mnemonic, its qualifiers in any order; for an `mma`, its record.
+    """Return the row of a mnemonic, its qualifiers in any order; for an `mma` or `wgmma.mma_async`, its record.
 
     Parameters
     ----------
@@ -111,7 +111,7 @@ def row(mnemonic: str, target: str | None = None) -> PtxInstruction:
 
     Returns
     -------
-    InstructionRow or Instruction
+    InstructionRow, Instruction or WarpgroupInstruction
         The same object on every call.
 
     Raises

@@ -14,7 +14,7 @@ from .grain_engine import (
     ordered_by,
     words_at,
 )
-from .lanes import Lanes
+from .lanes import Lanes, of_warpgroups
 from .literals import fits, is_number, literal
 from .memory_engine import acting, alike, flat, get, joined, locate, put, split, store, store_order
 from .poison import Origin, Poison, PoisonBytes

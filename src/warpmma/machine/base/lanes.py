@@ -14,7 +14,7 @@ from functools import lru_cache
 import numpy as np
 
 from ..._arrays import Array
-from ...registers import LANES
+from ...registers import LANES, WARPS
 
 
 @lru_cache(maxsize=64)
@@ -22,6 +22,12 @@ def _at_first(blocks: int, threads: int, warps: int) -> tuple[Array, Array]:
     """Return the lanes that are threads, and no lane, which waits: read-only arrays."""
     exists = np.arange(warps * LANES).reshape(1, warps, LANES) < threads
     return np.broadcast_to(exists, (blocks, warps, LANES)), np.broadcast_to(np.False_, (blocks, warps, LANES))
+
+
+def of_warpgroups(values: Array, join: np.ufunc = np.logical_or) -> Array:
+    """Return the values of warps, `[block, warp]`, joined over the warps of each one's warpgroup."""
+    found = join.reduceat(values, np.arange(0, values.shape[1], WARPS), axis=1)
+    return np.asarray(np.repeat(found, WARPS, axis=1)[:, : values.shape[1]])
 
 
 class Lanes:

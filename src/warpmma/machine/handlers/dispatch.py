@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..._arrays import Array
-from ...isa import Instruction, PtxInstruction
+from ...errors import UnsupportedError
+from ...isa import Instruction, PtxInstruction, WarpgroupInstruction
 from ...operations import (
     Access,
     AsyncStore,
@@ -88,6 +89,7 @@ _HANDLERS: Mapping[type, Handler] = {
 }
 
 _REGISTERS = (Operation, Instruction, WmmaMultiply)  # rule 7 of `barriers`
+_NOT_IN_PYTHON = frozenset((WarpgroupInstruction, WarpgroupGroup))  # their registers settle in programs alone
 
 
 def handler(row: PtxInstruction) -> Handler:
@@ -120,7 +122,14 @@ def execute(batch: Batch, site: Site, row: PtxInstruction, operands: Sequence[An
         What is a hazard, and not asked to be a warning.
     OperandError
         Operands that do not fit the row.
+    UnsupportedError
+        `wgmma`, which only programs run.
     """
+    if type(row) in _NOT_IN_PYTHON:
+        raise UnsupportedError(
+            f"{row} runs in kernels of PTX, CUDA C++ and Triton, not in kernels in Python; expected a text of PTX, or "
+            "warpmma.execute for one product"
+        )
     if batch.lanes.any_waiting and type(row) not in _REGISTERS and (lanes & batch.lanes.waiting).any():
         batch.stand(lanes, site)
     batch.costs.count(site, lanes)

@@ -18,14 +18,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..._arrays import Array, frozen
+from ..._arrays import Array, all_ones, frozen
 from ...errors import MetadataError
-from ...execution import WARPS, WarpgroupExecution, WarpgroupOptions, codes_in_registers, in_registers
+from ...execution import WarpgroupExecution, WarpgroupOptions, codes_in_registers, in_registers
 from ...isa import WarpgroupInstruction
 from ...layouts import MatrixDescriptor, Operand
 from ...operations import WarpgroupGroup, WarpgroupMultiply
-from ...registers import LANES
-from ..base import Origin, Site, WarpRegister
+from ...registers import LANES, WARPS
+from ..base import Origin, Site, WarpRegister, of_warpgroups
 from ..block import Batch, Results, touches
 from ..sync import Touched
 from .load_store import check_whole, read
@@ -55,7 +55,7 @@ def multiply(batch: Batch, site: Site, row: WarpgroupMultiply, operands: Sequenc
     if not len(which.block):
         return batch.fragment(d, lanes, site)
     scale, of_c = _scale(batch, site, given["scale-d"], which, lanes), lanes.copy()
-    of_c[which.block[~scale, None], which.warp[~scale, None] + np.arange(WARPS)] = False
+    of_c[which.warps_of(~scale)] = False
     held = _Held()
     c = codes_in_registers(record, "C", _registers(batch, site, given["c"], which, of_c, held, "C", record))
     c[~scale] = 0
@@ -118,58 +118,58 @@ class _Groups(NamedTuple):
     warp: Array
     lanes: Array
 
+    def warps_of(self, some: Any = slice(None)) -> tuple[Array, Array]:
+        """Return the places of the warps of some of them in `[block, warp]`, two `[n, 4]`."""
+        return self.block[some, None], self.warp[some, None] + np.arange(WARPS)
+
 
 def _whole_groups(batch: Batch, site: Site, lanes: Array) -> _Groups:
     warps = np.asarray(lanes.any(axis=-1))
-    padded = np.zeros((warps.shape[0], -(-warps.shape[1] // WARPS) * WARPS), bool)
-    padded[:, : warps.shape[1]] = warps
-    whole = padded.reshape(len(warps), -1, WARPS).all(axis=-1)
-    of_whole = np.repeat(whole, WARPS, axis=1)[:, : warps.shape[1], None]
+    whole = of_warpgroups(warps, np.logical_and)
+    whole[:, warps.shape[1] // WARPS * WARPS :] = False  # the last warps of a block may be no warpgroup
     batch.reporter.report(
-        "divergent", site, lanes & ~of_whole,
+        "divergent", site, lanes & ~whole[..., None],
         detail="the four warps of a warpgroup execute this together, and some have exited, are masked off or are not "
         "in the block",
     )  # fmt: skip
-    block, number = np.nonzero(whole)
-    return _Groups(block, number * WARPS, np.asarray(np.broadcast_to(of_whole, lanes.shape)))
+    block, number = np.nonzero(whole[:, ::WARPS])
+    return _Groups(block, number * WARPS, np.asarray(np.broadcast_to(whole[..., None], lanes.shape)))
 
 
 def _of_warps(values: Array, which: _Groups) -> Array:
     """Return what is known of warps, `[block, warp, ...]`, by warpgroup: `[n, 4, ...]`."""
-    return np.asarray(values[which.block[:, None], which.warp[:, None] + np.arange(WARPS)])
+    return np.asarray(values[which.warps_of()])
 
 
 def _put(into: Array, which: _Groups, values: Array) -> None:
     """Write registers `[n, register, 128]` of warpgroups into those of warps, `[block, warp, register, lane]`."""
     apart = np.moveaxis(values.reshape(*values.shape[:2], WARPS, LANES), 2, 1)
-    into[which.block[:, None], which.warp[:, None] + np.arange(WARPS)] = apart
+    into[which.warps_of()] = apart
 
 
 def _scale(batch: Batch, site: Site, given: Any, which: _Groups, lanes: Array) -> Array:
     """Return `scale-d` of each warpgroup."""
     if not isinstance(given, WarpRegister):
         return np.full(len(which.block), bool(given))
-    (bits,) = read(batch, site, [given], lanes)
-    found = _of_warps(bits, which)
-    _report_apart(batch, site, which, lanes, (found != found[:, :1, :1]).any(axis=(1, 2)), "scale-d is")
-    return np.asarray(found[:, 0].any(axis=-1))
+    return np.asarray(_uniform(batch, site, given, which, lanes, "scale-d is")[:, 0].any(axis=-1))
 
 
 def _descriptors(batch: Batch, site: Site, operand: str, given: Any, which: _Groups, lanes: Array) -> Array:
     """Return the descriptors of each warpgroup, uint64 `[n]`."""
+    return np.asarray(_uniform(batch, site, given, which, lanes, f"the descriptors of {operand} are")[:, 0, 0])
+
+
+def _uniform(batch: Batch, site: Site, given: WarpRegister, which: _Groups, lanes: Array, what: str) -> Array:
+    """Return an operand of each warpgroup, `[n, 4, 32]`; report those in which it is not the same in all lanes."""
     (bits,) = read(batch, site, [given], lanes)
     found = _of_warps(bits, which)
     apart = (found != found[:, :1, :1]).any(axis=(1, 2))
-    _report_apart(batch, site, which, lanes, apart, f"the descriptors of {operand} are")
-    return np.asarray(found[:, 0, 0])
-
-
-def _report_apart(batch: Batch, site: Site, which: _Groups, lanes: Array, bad: Array, what: str) -> None:
-    if bad.any():
+    if apart.any():
         where = np.zeros(lanes.shape, bool)
-        where[which.block[bad, None], which.warp[bad, None] + np.arange(WARPS)] = True
+        where[which.warps_of(apart)] = True
         says = f"{what} not the same in all lanes of the warpgroup; an H200 takes what the first warp has"
         batch.reporter.report("divergent", site, where & lanes, detail=says)
+    return found
 
 
 # Operands
@@ -267,9 +267,8 @@ def _tile(
     image: Array = np.zeros((len(plans), max(len(x.address) for x in plans), _PIECE), np.uint8)
     spoilt: Array | None = None
     number = np.zeros(shape[:2], np.int64)
-    warps = which.block[:, None], which.warp[:, None] + np.arange(WARPS)
-    number[warps] = np.arange(len(plans))[:, None]
-    start = batch.shared.starts
+    number[which.warps_of()] = np.arange(len(plans))[:, None]
+    start = batch.shared.starts.astype(np.uint32)
     for turn in range(max(len(x.piece) for x in plans)):
         piece: Array = np.full(shape, -1)
         address: Array = np.zeros(shape, np.uint32)
@@ -278,8 +277,7 @@ def _tile(
                 at = which.block[i], slice(which.warp[i], which.warp[i] + WARPS)
                 piece[at] = plan.piece[turn]
                 address[at] = np.where(plan.piece[turn] >= 0, plan.address[plan.piece[turn]], 0)
-        address = address + start.astype(np.uint32).reshape(-1, 1, 1)
-        for _, allocation, touch in touches(batch, site, "shared", address, _PIECE, piece >= 0, _PIECE):
+        for _, allocation, touch in touches(batch, site, "shared", address + start, _PIECE, piece >= 0, _PIECE):
             touch = touch.until_complete()
             data, poison = allocation.load(touch, 1)
             some = np.broadcast_to(number[..., None], shape)[touch.lanes], piece[touch.lanes]
@@ -314,7 +312,6 @@ def _poison_of_d(record: WarpgroupInstruction, held: _Held, which: _Groups, d: A
     of: dict[str, Array] = {name: held.of.get(name, np.zeros((n, *shape), bool)) for name, shape in shapes.items()}
     of_rows, of_columns = (np.asarray(of[x].any(axis=-1)) for x in "AB")
     bad = of_rows[:, :, None] | of_columns[:, None, :] | of["C"]
-    dtype = record.format("D").code_dtype
     bits: Array = np.zeros(d.shape, d.dtype)
-    _put(bits, which, in_registers(record, "D", np.where(bad, ~dtype.type(0), dtype.type(0)).astype(dtype)))
+    _put(bits, which, in_registers(record, "D", all_ones(bad, record.format("D").code_dtype)))
     return bits

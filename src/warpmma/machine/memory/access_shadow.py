@@ -304,12 +304,14 @@ class AccessShadow(Shadow):
         """See `Shadow`."""
         self._check_proxy(touch, self.grains.at(touch.offset, touch.size))
         self._check_proxy_readers(touch, self.grains.at(touch.offset, touch.size))
-        grains, last = self._claim(touch, data if self._space == "global" else None)
+        to_global = self._space == "global"
+        grains, last = self._claim(touch, data if to_global else None)
         if last is not None:
-            same = self._alike(touch, data)[:, None] if self._space == "global" else np.zeros((len(data), 1), bool)
-            self._report_at_once(touch, np.where(same, np.uint64(0), last), "copies to it")
-            says = "another lane copies the same bytes to it in this very access"
-            self._report("same value", touch, same & (last != 0), says)
+            if to_global:
+                same = self._alike(touch, data)[:, None] & (last != 0)
+                self._report("same value", touch, same, "another lane copies the same bytes to it in this very access")
+                last = np.where(same, np.uint64(0), last)
+            self._report_at_once(touch, last, "copies to it")
         self.grains.note_pending(grains, touch.who.words)
 
     def _alike(self, touch: Touch, data: Array) -> Array:

@@ -34,7 +34,7 @@ class Touch:
     order: MemoryOrder = "weak"
     scope: ThreadScope = ThreadScope.GPU  # how strong the accesses are
     proxy: bool = False  # whether it is an access of the async proxy
-    later: bool = False  # whether it is noted as a read when it completes alone (`has_read`)
+    later: bool = False  # whether the read is noted only when it completes (`completed`)
 
     def of(self, lanes: Array) -> Touch:
         """Return the access of those of its lanes that are among some."""
@@ -52,7 +52,7 @@ class Touch:
     def completed(self, how: Completes, numbers: Array | None = None) -> Touch:
         """Return the same access, made now by what completes it: `Agents.completed`. No barrier orders that."""
         touch = self.now()
-        return replace(touch, who=touch.who.completed(how, numbers), time=AFTER_ALL)
+        return replace(touch, who=touch.who.completed(how, numbers), time=AFTER_ALL, later=False)
 
     def in_async_proxy(self) -> Touch:
         """Return the same access, made by the async proxy."""
@@ -60,7 +60,7 @@ class Touch:
 
     def until_complete(self) -> Touch:
         """Return the same read of the async proxy, which is noted as that of what completes it."""
-        return replace(self, proxy=True, later=True)
+        return replace(self.in_async_proxy(), later=True)
 
     def strong(self, order: MemoryOrder, scope: MemoryScope) -> Touch:
         """Return the same access with an order; a "weak" one is not strong."""

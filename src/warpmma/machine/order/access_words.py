@@ -1,11 +1,10 @@
 """Access words: block, agent, time and strength of an access in 64 bits, as shadow memory keeps them.
 
 An agent is a thread, or what completes an asynchronous operation (`Completes`): a thread's groups, an mbarrier, or the
-`wgmma` groups of a warpgroup, which have the number of its first thread. The
-number of a block has 28 bits; the two above it say which kind of agent it is, so that an asynchronous access looks like
-one of another block. A block has at most 1024 threads, and as many numbers for mbarriers; the block of an mbarrier is
-the one in whose shared memory it lies. The strength is 0 for a weak access, otherwise the number of its scope in
-`LEVELS`, counted from 1.
+`wgmma` groups of a warpgroup, which have the number of its first thread. The number of a block has 28 bits; the two
+above it say which kind of agent it is, so that an asynchronous access looks like one of another block. A block has at
+most 1024 threads, and as many numbers for mbarriers; the block of an mbarrier is the one in whose shared memory it
+lies. The strength is 0 for a weak access, otherwise the number of its scope in `LEVELS`, counted from 1.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..._arrays import Array
-from ...registers import LANES
+from ...registers import LANES, WARPS
 from .thread_scopes import LEVELS, ThreadScope, ThreadScopes
 
 _STRENGTH, _TIME, _THREAD = 2, 22, 10
@@ -34,7 +33,7 @@ WARP_BIT = THREAD_BIT + _U(LANES.bit_length() - 1)
 
 _KIND = 62
 _BLOCKS = _U((1 << _KIND - _BLOCK) - 1)
-_OF_WARPGROUP = _U(4 * LANES - 1) << THREAD_BIT
+_OF_WARPGROUP = _U(WARPS * LANES - 1) << THREAD_BIT
 _AGENT = _BLOCKS << _U(_THREAD) | THREADS
 
 

@@ -27,7 +27,7 @@ import numpy as np
 
 from ..._arrays import Array, frozen
 from ...registers import LANES
-from ..base import Site, WarpRegister, merged
+from ..base import Site, WarpRegister, merged, of_warpgroups
 from .groups import Group, words
 from .scheduling import STOP
 from .state import State
@@ -66,8 +66,8 @@ class ConvergencePoint:
     state : State
     barrier : bool
         Whether it is a barrier of the block.
-    warps : int
-        How many warps execute it together: 4 for products of warpgroups.
+    warpgroup : bool
+        Whether the four warps of a warpgroup execute it together.
 
     Attributes
     ----------
@@ -75,8 +75,8 @@ class ConvergencePoint:
         The lanes that wait, by program counter and call depth.
     """
 
-    def __init__(self, state: State, *, barrier: bool = False, warps: int = 1) -> None:
-        self._state, self._barrier, self._warps = state, barrier, warps
+    def __init__(self, state: State, *, barrier: bool = False, warpgroup: bool = False) -> None:
+        self._state, self._barrier, self._warpgroup = state, barrier, warpgroup
         self._steps: dict[int, ConvergenceStep] = {}
         self.here: dict[tuple[int, int], Group] = {}
 
@@ -135,21 +135,14 @@ class ConvergencePoint:
         present = _union(parts)
         away = words(self._state.batch.lanes.alive) & ~words(present)
         if parts[0][0].mask is None:
-            return np.asarray(present & self._together(away != 0)[..., None])
+            apart = of_warpgroups(away != 0) if self._warpgroup else away != 0
+            return np.asarray(present & apart[..., None])
         missing = np.asarray(present & (_masks(parts) & away[..., None] != 0))
         if (shared := _shared_warps(parts)) is not None:
             pairs = _Pairs(parts, present, shared)
             alive = self._state.batch.lanes.alive[shared]
             missing[shared] |= (pairs.named & alive[:, None, :] & ~(pairs.same_pc | pairs.same_mask)).any(axis=-1)
         return missing
-
-    def _together(self, warps: Array) -> Array:
-        """Return which warps, `[block, warp]`, are in a warpgroup with some; these themselves where each is alone."""
-        if self._warps == 1:
-            return warps
-        first = np.arange(0, warps.shape[1], self._warps)
-        found = np.repeat(np.logical_or.reduceat(warps, first, axis=1), self._warps, axis=1)
-        return np.asarray(found[:, : warps.shape[1]])
 
     # Rule 2
 

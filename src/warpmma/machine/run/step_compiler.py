@@ -20,7 +20,6 @@ from typing import Any
 import numpy as np
 
 from ..._arrays import Array
-from ...execution import WARPS
 from ...operations import Barrier, Operation, WarpgroupGroup, WarpgroupMultiply
 from ..base import WarpRegister, merged, settled
 from ..block import Results
@@ -175,8 +174,9 @@ def _convergence_point(
             each()
         return given()
 
-    warps = WARPS if isinstance(row, WarpgroupMultiply) else 1
-    point = points.at(key, lambda: ConvergencePoint(state, barrier=barrier, warps=warps))
+    # Fences, groups and waits are `.aligned` for the warpgroup, too, but each warp goes on by itself.
+    warpgroup = isinstance(row, WarpgroupMultiply)
+    point = points.at(key, lambda: ConvergencePoint(state, barrier=barrier, warpgroup=warpgroup))
     point.add(ConvergenceStep(
         pc=pc, site=step.site, act=counted_act, mask=mask, read=read, write=partial(_put, state, step),
         count=count,

@@ -206,7 +206,7 @@ class AsyncOperations:
         there: Array = np.zeros(lanes.shape, bool)
         for allocation, touch in targets:
             if combine is None:
-                allocation.shadow.reserves(touch, data[touch.lanes[lanes]])
+                allocation.shadow.reserves(touch, data if len(touch.offset) == len(data) else data[touch.lanes[lanes]])
             else:
                 allocation.shadow.will_combine(touch)
             written.append((allocation, touch))

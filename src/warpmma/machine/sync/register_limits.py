@@ -13,10 +13,9 @@ from __future__ import annotations
 import numpy as np
 
 from ..._arrays import Array
+from ...registers import WARPS
 from ..base import Site
 from ..report import Reporter
-
-_WARPS = 4
 
 
 class RegisterLimits:
@@ -35,8 +34,8 @@ class RegisterLimits:
 
     def finish(self) -> None:
         """Report warps that differ from the first one of their warpgroup (rule 1)."""
-        for block, group in dict.fromkeys((block, warp // _WARPS) for block, warp in self._of):
-            warps = range(group * _WARPS, min((group + 1) * _WARPS, self._shape[1]))
+        for block, group in dict.fromkeys((block, warp // WARPS) for block, warp in self._of):
+            warps = range(group * WARPS, min((group + 1) * WARPS, self._shape[1]))
             first = self._of.get((block, warps[0]), [])
             for warp in warps[1:]:
                 self._compare(block, warps[0], first, warp, self._of.get((block, warp), []))

@@ -20,15 +20,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..._arrays import Array
-from ..base import Origin, Site
+from ...registers import LANES
+from ..base import Origin, Site, of_warpgroups
 from ..memory import Allocation, Touch
 from ..order import Completes, VectorClocks
 from ..report import Reporter
 from .async_operations import Touched
 
-_WARPS = 4
 _PENDING = "a register of D is used, and its warp has not waited for the product with wgmma.wait_group"
-_SOURCE = "the product reads it until a warp of its warpgroup waits with wgmma.wait_group"
 
 
 @dataclass(eq=False, kw_only=True)
@@ -133,6 +132,7 @@ class WarpgroupProducts:
                 self._clocks.observe(threads[some], words[some])
             product.active = product.active & ~done
             if product.origin is not None:
+                self._reporter.settled(product.origin, LANES * int(np.count_nonzero(done)))
                 waited[product.origin] = waited.get(product.origin, False) | done
         self._pending = [x for x in self._pending if x.active.any()]
         for origin, done in waited.items():
@@ -145,13 +145,11 @@ class WarpgroupProducts:
     def settled(self) -> list[tuple[Origin, Array]]:
         """Return whose registers of which lanes are no longer pending, once."""
         found, self._settled = self._settled, []
-        for origin, lanes in found:
-            self._reporter.settled(origin, 32 * int(np.count_nonzero(lanes)))
         return found
 
     def _end_reading(self, product: _Product, done: Array) -> None:
         """Rule 1."""
-        over = product.reading & _of_groups(done)
+        over = product.reading & of_warpgroups(done)
         if not over.any():
             return
         product.reading = product.reading & ~over
@@ -166,10 +164,7 @@ class WarpgroupProducts:
                 allocation.shadow.still_to_read(touch, rest)
             if len(rest.offset):
                 left.append((allocation, rest))
-        of_groups = _of_groups(product.words != 0) & over
-        first = np.maximum.reduceat(product.words, np.arange(0, done.shape[1], _WARPS), axis=1)
-        words = np.repeat(first, _WARPS, axis=1)[:, : done.shape[1]]
-        product.words = np.where(of_groups, words, product.words)
+        product.words = np.where(over, of_warpgroups(product.words, np.maximum), product.words)
         product.sources = left
 
     def exited(self, lanes: Array) -> None:
@@ -178,9 +173,3 @@ class WarpgroupProducts:
             left = lanes & product.active[..., None]
             says = "the thread exits without waiting for its product with wgmma.wait_group"
             self._reporter.report("pending", product.site, left, detail=says)
-
-
-def _of_groups(warps: Array) -> Array:
-    """Return the warps, `[block, warp]`, of warpgroups that have some."""
-    found = np.logical_or.reduceat(warps, np.arange(0, warps.shape[1], _WARPS), axis=1)
-    return np.asarray(np.repeat(found, _WARPS, axis=1)[:, : warps.shape[1]])
