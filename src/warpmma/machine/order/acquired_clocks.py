@@ -35,13 +35,14 @@ class AcquiredClocks:
 
     Attributes
     ----------
+    columns : ClusterColumns
     beyond : ndarray of object
         What each thread has learned by memory, a `VectorClock` or None, in the shape of `row`: `[block, warp, lane]`,
         or `[n]` for some threads (`of`).
     """
 
     def __init__(self, columns: ClusterColumns, row: Array) -> None:
-        self._columns, self._row = columns, row
+        self.columns, self._row = columns, row
         self._which: Array = np.zeros(row.shape, np.int32)  # of each thread, in `_clocks`
         self._clocks: list[ClusterClocks | None] = [None]
         self.beyond: Array = np.full(row.shape, None, object)
@@ -55,7 +56,7 @@ class AcquiredClocks:
 
     def of(self, threads: Any) -> AcquiredClocks:
         """Return the clocks of some threads, by index, as they are now."""
-        some = AcquiredClocks(self._columns, self._row[threads])
+        some = AcquiredClocks(self.columns, self._row[threads])
         some._which, some._clocks = self._which[threads].copy(), self._clocks
         some._any_beyond = self._any_beyond
         if self._any_beyond:
@@ -109,7 +110,7 @@ class AcquiredClocks:
         parts = []
         for number in _distinct(which):
             if (clock := self._clocks[number]) is not None:
-                rows: Array = np.zeros(self._columns.shape[0], bool)
+                rows: Array = np.zeros(self.columns.shape[0], bool)
                 rows[row[which == number]] = True
                 parts.append((clock, rows))
         beyond: dict[int, VectorClock] = {}
@@ -193,7 +194,7 @@ class AcquiredClocks:
             parts = []
             for one in np.unique(of[its]).tolist():
                 if (clock := clocks[one]) is not None:
-                    chosen: Array = np.zeros(self._columns.shape[0], bool)
+                    chosen: Array = np.zeros(self.columns.shape[0], bool)
                     chosen[rows[its & (of == one)]] = True
                     parts.append((clock, chosen))
             own = combined(parts) if parts else None

@@ -423,7 +423,7 @@ class Causality:
 
     def parts(self, threads: Array, *, by_warp: bool = False) -> Iterator[Array]:
         """Yield of some threads, bool `[block, warp, lane]`, those of one block, or of one warp, of each cluster."""
-        cluster, marked = self.columns.cluster, threads.any(axis=-1)
+        cluster, marked = self.columns.cluster, np.asarray(threads.any(axis=-1))
         for rank in range(cluster):
             of_rank: Array = np.zeros(self._shape, bool)
             of_rank[rank::cluster] = threads[rank::cluster]

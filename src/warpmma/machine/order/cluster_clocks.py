@@ -69,12 +69,12 @@ class ClusterColumns:
         With `new`, agents that have no column yet get one.
         """
         block, number = blocks_of(words) - self.first, (words >> THREAD_BIT & THREADS).astype(np.int64)
-        rank = block % self.cluster if self.cluster > 1 else 0
+        rank = block % self.cluster if self.cluster > 1 else np.zeros_like(block)
         column, kind = rank * (self.warps * LANES) + number, kinds_of(words)
         if (far := kind != 0).any():
-            at = kind[far], (rank[far] if self.cluster > 1 else 0), number[far]
+            at = kind[far], rank[far], number[far]
             if new and (self._column[at] < 0).any():
-                for agent in np.unique(np.stack(np.broadcast_arrays(*at)), axis=1).T.tolist():
+                for agent in np.unique(np.stack(at), axis=1).T.tolist():
                     if self._column[tuple(agent)] < 0:
                         self._column[tuple(agent)] = self.shape[1] + len(self.agents)
                         self.agents.append(tuple(agent))

@@ -67,12 +67,12 @@ class Moment:
 
     def passed_by(self, threads: Array) -> Passed:
         """Return what some threads pass on, bool `[block, warp, lane]`, joined by cluster."""
-        marked = threads.any(axis=-1)
-        known = np.zeros(self.own.shape, np.int64)  # of each warp, for the joined threads of its block
+        marked: Array = np.any(threads, axis=-1)
+        known: Array = np.zeros(self.own.shape, np.int64)  # of each warp, for the joined threads of its block
         for warp in np.flatnonzero(marked.any(axis=0)).tolist():
             blocks = np.flatnonzero(marked[:, warp])
             until = self.warps[blocks, warp].reshape(len(blocks), -1)
-            until = np.broadcast_to(until, (len(blocks), known.shape[1])).copy()
+            until = np.repeat(until, known.shape[1] // until.shape[1], axis=1)
             until[:, warp] = self.own[blocks, warp]
             known[blocks] = np.maximum(known[blocks], until)
         times = np.repeat(np.minimum(known, LAST_TIME + 1).astype(np.int32)[..., None], LANES, axis=2)

@@ -241,6 +241,7 @@ class Barriers:
             own = np.eye(ordered.shape[1], dtype=bool)
             arriving: Array = np.any(lanes, axis=-1)
             open_ = (ordered < state.last_arrival[:, None]) & ~own & arriving[..., None]
+            open_ &= self._reporter.tracking  # otherwise what an mbarrier orders is unknown
             unordered: Array = np.any(open_ & ~self._clocks.acquired(open_, state.last_arrival, lanes), axis=-1)
             self._reporter.report(
                 "barrier", site, lanes & unordered[..., None], other=state.site,

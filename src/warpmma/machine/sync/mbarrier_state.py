@@ -83,12 +83,13 @@ class Events(NamedTuple):
     def of(cls, number: int, *, arrivals: Any = 0, expects: Any = 0, drops: Any = 0, raises: Any = 0,
            last: bool = True) -> Events:  # fmt: skip
         """Return n events, given what each, or all, do."""
-        every = (np.broadcast_to(np.asarray(x, np.int64), number) for x in (arrivals, expects, drops, raises))
-        return cls(*every, last)
+        given = (np.broadcast_to(np.asarray(x, np.int64), number) for x in (arrivals, expects, drops, raises))
+        return cls(next(given), next(given), next(given), next(given), last)
 
     def at(self, place: int) -> Event:
         """Return one of them."""
-        return Event(*(int(x[place]) for x in self[:4]), self.last)
+        arrivals, expects, drops, raises = (int(x[place]) for x in self[:4])
+        return Event(arrivals, expects, drops, raises, self.last)
 
 
 class Outcome(NamedTuple):
