@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from warpmma.machine.base import Bits, GrainRuns, KnownRows, grain_engine, ordered_by, words_at
-from warpmma.machine.order import AFTER_ALL, Agents, Completes, VectorClock, known_times
+from warpmma.machine.order import AFTER_ALL, AcquiredClocks, Agents, Completes, VectorClock, known_times
 from warpmma.machine.order.access_words import BLOCK_BIT, LAST_TIME, THREAD_BIT, THREADS, TIME_BIT, agents_of, time_of
+from warpmma.machine.order.cluster_clocks import ClusterClocks, ClusterColumns
 from warpmma.machine.order.known_times import KnownTimes
 
 FIRST, BLOCKS, WARPS, LANES = 3, 4, 2, 32
@@ -28,15 +29,25 @@ def accesses(rng: np.random.Generator, n: int, *, apart: float = 0.02) -> Any:
     return np.where(rng.random(n) < 0.3, U(0), np.choose(kind, made))
 
 
-def clocks(rng: np.random.Generator, number: int) -> list[VectorClock | None]:
-    """Draw clocks that know much of block 1 and 2, and of their mbarriers."""
-    found: list[VectorClock | None] = [None]
-    for _ in range(number):
-        shape = (2, WARPS, LANES) if rng.random() < 0.5 else (2, WARPS)
-        words = accesses(rng, 12)
-        agents = dict(zip(agents_of(words).tolist(), (time_of(words) + U(3)).tolist(), strict=True))
-        found.append(VectorClock(FIRST, rng.choice([2, 6, 6, AFTER_ALL], shape), agents=agents, low=1))
-    return found
+def nothing() -> AcquiredClocks:
+    """Return clocks that know nothing, of two clusters of two blocks."""
+    return AcquiredClocks.none(ClusterColumns(range(FIRST, FIRST + BLOCKS), WARPS, 2), BLOCKS)
+
+
+def beyond(rng: np.random.Generator) -> VectorClock:
+    """Draw a clock that knows much of block 1 and 2, and of their mbarriers."""
+    shape = (2, WARPS, LANES) if rng.random() < 0.5 else (2, WARPS)
+    words = accesses(rng, 12)
+    agents = dict(zip(agents_of(words).tolist(), (time_of(words) + U(3)).tolist(), strict=True))
+    return VectorClock(FIRST, rng.choice([2, 6, 6, AFTER_ALL], shape), agents=agents, low=1)
+
+
+def clocks(rng: np.random.Generator, columns: ClusterColumns) -> ClusterClocks:
+    """Draw clocks that know much of all blocks and of some mbarriers."""
+    words = accesses(rng, 12)
+    agents = columns.of_accesses(words[words != 0])
+    times = rng.choice([2, 6, 6, LAST_TIME], columns.shape).astype(np.int32)
+    return agents | ClusterClocks(columns, times)
 
 
 def threads(rng: np.random.Generator, n: int) -> Any:
@@ -44,17 +55,21 @@ def threads(rng: np.random.Generator, n: int) -> Any:
     return Agents(block << BLOCK_BIT | thread << THREAD_BIT | U(9) << TIME_BIT, FIRST)
 
 
-def proved(table: Any, grains: GrainRuns, who: Agents, floor: int, held: Any) -> bool:
+def covered(held: AcquiredClocks, who: Agents, lane: int, word: Any) -> bool:
+    one = who.some(np.array([lane]))
+    return bool(held.covers((one.block, one.warp, one.lane), np.array([word]))[0])
+
+
+def proved(table: Any, grains: GrainRuns, who: Agents, floor: int, held: AcquiredClocks) -> bool:
     """Return what rule 3 says, word by word."""
     mbarriers = who.completed(Completes.MBARRIER).words
     for lane, own in enumerate(who.words):
-        clock = held[who.block[lane], who.warp[lane], who.lane[lane]]
         for word in table[grains.all[lane]]:
             block = word >> BLOCK_BIT
             if word == 0 or (word ^ own) >> THREAD_BIT == 0 or (block == own >> BLOCK_BIT and time_of(word) < floor):
                 continue
             of_block = block in (own >> BLOCK_BIT, mbarriers[lane] >> BLOCK_BIT)
-            if not of_block or clock is None or not clock.covers(word[None])[0]:
+            if not of_block or not covered(held, who, lane, word):
                 return False
     return True
 
@@ -65,14 +80,21 @@ def test_rows_prove_what_clocks_say(each: int, native: bool, monkeypatch: pytest
     if not native:
         monkeypatch.setattr(grain_engine, "GRAINS", None)
     rng, answers = np.random.default_rng(each), []
-    known, held = KnownTimes(FIRST, (BLOCKS, WARPS)), np.full((BLOCKS, WARPS, LANES), None, object)
+    held = nothing()
+    known = KnownTimes(held.columns, BLOCKS)
     for step in range(300):
-        if step % 3 == 0:  # threads get other clocks: one of them, a warp, or a block
+        if step % 3 == 0:  # threads learn something: one of them, a warp, or blocks
+            chosen = np.zeros((BLOCKS, WARPS, LANES), bool)
             at: Any = [(1, 0, 3), (2, 0), 1, (slice(None), 0)][step // 3 % 4]
-            chosen = np.zeros(held.shape, bool)
             chosen[at] = True
-            held[chosen] = rng.choice(np.array(clocks(rng, 2), object), np.count_nonzero(chosen))
-            known.forget(at)
+            if step % 60 == 0:
+                held, chosen[:] = nothing(), True
+                known = KnownTimes(held.columns, BLOCKS)
+            if step % 2:
+                held.acquire_beyond(np.nonzero(chosen), beyond(rng))
+            else:
+                held.acquire(np.nonzero(chosen), clocks(rng, held.columns))
+            known.forget(chosen)
         table, who = accesses(rng, 16 * each), threads(rng, 5)
         table[rng.random(len(table)) < rng.choice([0, 0.9])] = 0
         grains, floor = GrainRuns(rng.integers(0, 16, 5) * each, each), int(rng.integers(0, 6))
@@ -81,35 +103,42 @@ def test_rows_prove_what_clocks_say(each: int, native: bool, monkeypatch: pytest
         others = accesses(rng, 5, apart=0.3)
         bad, asked = known.open((who.block, who.warp, who.lane), others, held)
         for lane, word in enumerate(others):
-            clock = held[who.block[lane], who.warp[lane], who.lane[lane]]
             own = who.words[lane : lane + 1] >> BLOCK_BIT
             mbarriers = Agents(who.words[lane : lane + 1], FIRST).completed(Completes.MBARRIER).words >> BLOCK_BIT
             assert asked[lane] == (word >> BLOCK_BIT not in (own, mbarriers))
-            assert bad[lane] or clock.covers(word[None])[0]
-            assert asked[lane] or bad[lane] == (clock is None or not clock.covers(word[None])[0])
+            assert bad[lane] or covered(held, who, lane, word)
+            assert asked[lane] or bad[lane] != covered(held, who, lane, word)
     assert {*answers} == {True, False}
 
 
 def test_rows_are_forgotten_where_there_is_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(known_times, "_FEWEST", 3)
-    known, held = KnownTimes(FIRST, (BLOCKS, WARPS)), np.full((BLOCKS, WARPS, LANES), None, object)
+    monkeypatch.setattr(known_times, "_MOST", 3 * BLOCKS)
+    monkeypatch.setattr(known_times, "_CLOCKS", 3)
     lanes = np.arange(WARPS * LANES, dtype=U)
     who = Agents(U(FIRST + 1) << BLOCK_BIT | lanes << THREAD_BIT | U(9) << TIME_BIT, FIRST)
     table = np.array([U(FIRST + 1) << BLOCK_BIT | U(40) << THREAD_BIT | U(5) << TIME_BIT])
     grains = GrainRuns(np.zeros(len(lanes), np.int64), 1)
-    for until in (6, 5, 6):
-        for lane in range(len(lanes)):  # a clock for each thread
-            held[0, lane // LANES, lane % LANES] = VectorClock(FIRST, np.full((1, WARPS), until))
+
+    def held(until: int, different: int) -> AcquiredClocks:
+        """Let threads learn of block 0 up to a time, from so many clocks."""
+        found = nothing()
+        for some in np.array_split(np.arange(WARPS * LANES), different):
+            at = np.zeros(len(some), np.int64), some // LANES, some % LANES
+            found.acquire(at, ClusterClocks(found.columns, np.full(found.columns.shape, until, np.int32)))
+        return found
+
+    first = held(6, 1)
+    known = KnownTimes(first.columns, BLOCKS)
+    for until in (6, 5, 6, 5, 6):
         known.forget(0)
-        assert known.ordered(table, grains, who, 0, held) == (until > 5)
-        assert known.ordered(table, GrainRuns(grains.first[:2], 1), who.some(np.arange(2)), 0, held) == (until > 5)
-    monkeypatch.setattr(known_times, "_MOST", 20)
+        assert known.ordered(table, grains, who, 0, held(until, 2)) == (until > 5)
+    many = held(6, 20)
     known.forget(0)
-    held[0] = [[VectorClock(FIRST, np.full((1, WARPS), 6)) for _ in range(LANES)] for _ in range(WARPS)]
-    known = KnownTimes(FIRST, (BLOCKS, WARPS))
-    assert not known.ordered(table, grains, who, 0, held)  # it would need more rows than there may be
-    assert known.open((who.block, who.warp, who.lane), np.repeat(table, len(lanes)), held)[1].all()
-    assert known.ordered(table, GrainRuns(grains.first[:9], 1), who.some(np.arange(9)), 0, held)
+    assert not known.ordered(table, grains, who, 0, many)  # it would need more rows than there may be
+    known.forget(0)
+    assert known.open((who.block, who.warp, who.lane), np.repeat(table, len(lanes)), many)[1].all()
+    known.forget(0)
+    assert known.ordered(table, GrainRuns(grains.first[:9], 1), who.some(np.arange(9)), 0, many)
 
 
 @needs_native

@@ -9,7 +9,6 @@ import pytest
 
 from warpmma.machine.order import VectorClock, joined
 from warpmma.machine.order.access_words import BLOCK_BIT, THREAD_BIT, TIME_BIT
-from warpmma.machine.order.vector_clock import Moment
 
 FIRST, BLOCKS, WARPS, LANES = 7, 24, 3, 32
 FORMS = ("nothing", "warps", "warps and lanes", "lanes")
@@ -63,25 +62,3 @@ def test_few_rows_keep_times_of_lanes_and_many_do_not() -> None:
     assert (one | near).until.shape == (16, WARPS, LANES)
     assert (one | far).until.shape == (17, WARPS)
     assert (dense(one | far) == np.maximum(dense(one), dense(far))).all()
-
-
-@pytest.mark.parametrize("pairs", [False, True], ids=["no pairs", "pairs"])
-@pytest.mark.parametrize("by_warp", [False, True], ids=["one time", "a time for each warp"])
-def test_clocks_of_several_warps_are_those_of_each(by_warp: bool, pairs: bool) -> None:
-    rng = np.random.default_rng(by_warp + 2 * pairs)
-    held = np.full((BLOCKS, WARPS, LANES), None, object)
-    some = [drawn(rng, form) for form in FORMS]
-    held[:, 1] = some[3]
-    for block in range(0, BLOCKS, 2):
-        for lane in range(0, LANES, 5):
-            held[block, 2, lane] = some[lane % 4]
-    moment = Moment(
-        11, rng.integers(0, 8, (BLOCKS, WARPS, WARPS) if by_warp else (BLOCKS, WARPS)),
-        rng.integers(0, 8, (BLOCKS, WARPS)), rng.integers(0, 9, (BLOCKS, WARPS, LANES, LANES)) if pairs else None, held,
-    )  # fmt: skip
-    drawn_threads = rng.integers([0, 0, 1], [BLOCKS, WARPS, LANES + 1], (40, 3)).tolist()
-    threads = [(block, warp, sorted(rng.permutation(LANES)[:n].tolist())) for block, warp, n in drawn_threads]
-    for clock, (block, warp, lanes) in zip(moment.of_several(FIRST, threads), threads, strict=True):
-        times = dense(clock)
-        assert (times == dense(moment.of(FIRST, block, warp, lanes))).all()
-        assert (times[block, warp, lanes] == 11).all() and (times < 12).all()

@@ -96,6 +96,12 @@ class BoxCopy(Record):
         """Address in shared memory of every chunk of 16 bytes, ascending; without gaps."""
         return _arrays.frozen(np.unique(self.target & -CHUNK))
 
+    @cached_property
+    def _apart(self) -> bool:
+        """Whether no two elements of the box lie on one another in the tensor."""
+        places = self.source[self.inside]
+        return np.unique(places).size == places.size
+
     def load(self, memory: Array, shared: Array | None = None) -> Array:
         """Return the bytes of shared memory from `at` on after a load: see `TensorMap.read`."""
         tensor = self._codes(memory, "memory")
@@ -111,13 +117,12 @@ class BoxCopy(Record):
         tensor = self._codes(memory, "memory")
         if not tensor.flags.writeable:
             raise OperandError("memory is read-only; expected an array that a store can change")
-        places = self.source[self.inside] // self.itemsize
-        if np.unique(places).size != places.size:
+        if not self._apart:
             raise UnsupportedError(
                 "tensor copy: elements of the box lie on one another in the tensor, whose strides are smaller than its "
                 "rows; which of them a store keeps is not known"
             )
-        held = self._shared(shared).view(tensor.dtype)
+        held, places = self._shared(shared).view(tensor.dtype), self.source[self.inside] // self.itemsize
         tensor[places] = held[((self.target - self.at) // self.itemsize)[self.inside]]
 
     def _codes(self, memory: Any, name: str) -> Array:

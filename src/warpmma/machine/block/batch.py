@@ -144,8 +144,9 @@ class Batch:
         left = np.asarray((self.lanes.alive & ~lanes).any(axis=(1, 2)))
         for block in np.flatnonzero(lanes.any(axis=(1, 2))).tolist():
             warps = np.flatnonzero(lanes[block].any(axis=-1)).tolist()
-            threads = [(block, warp, np.flatnonzero(lanes[block, warp]).tolist()) for warp in warps]
-            known = joined([self._at_exit.get(block), *self.clocks.clocks_of(threads)])
+            moment = self.clocks.moment()
+            of = [moment.of(block, warp, np.flatnonzero(lanes[block, warp]).tolist()) for warp in warps]
+            known = joined([self._at_exit.get(block), *of])
             if left[block] or known is None:
                 self._at_exit[block] = known
             else:

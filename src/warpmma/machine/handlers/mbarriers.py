@@ -17,7 +17,7 @@ in `report.asynchronous_rules`):
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -30,7 +30,22 @@ from ..base import Site, get
 from ..block import Batch, Results, touches
 from ..memory import Allocation, Taken, Touch, Turns
 from ..order import Completes
-from ..sync import FAULTS, MOST, PENDING_BIT, PHASE_BIT, VALID_BIT, Event, Freed, MbarrierState, Signal, applied
+from ..sync import (
+    FAULTS,
+    MOST,
+    PENDING_BIT,
+    PHASE_BIT,
+    VALID_BIT,
+    Event,
+    Events,
+    MbarrierState,
+    Signal,
+    applied,
+    applied_to_all,
+    bytes_of,
+    expected_of,
+    pending_of,
+)
 from .load_store import address, read
 
 _SIZE = 8
@@ -44,7 +59,7 @@ def mbarrier(batch: Batch, site: Site, row: Mbarrier, operands: Sequence[Any], l
     """Execute one."""
     if row.action == "pending_count":
         (state,) = read(batch, site, operands, lanes)
-        return (batch.made(_pending(state).astype(np.uint32), lanes, site),)
+        return (batch.made(pending_of(state).astype(np.uint32), lanes, site),)
     at = address(batch, site, operands[0], lanes)
     own = row.action in ("init", "inval", "wait")
     numbers = [read(batch, site, [x], lanes)[0] for x in operands[1:] if x is not None]
@@ -64,8 +79,8 @@ def mbarrier(batch: Batch, site: Site, row: Mbarrier, operands: Sequence[Any], l
         count = numbers[0][touch.lanes].astype(np.int64) if numbers else np.ones(len(touch.offset), np.int64)
         if row.action == "copy":
             if not row.counts:
-                memory.update(strong, _SIZE, partial(_changed, batch, touch, [Event(raises=1)] * len(count), {}))
-            arrivals = _Arrivals(batch, memory, lambda touch: [Event(arrivals=1)] * len(touch.offset))
+                memory.update(strong, _SIZE, partial(_changed, batch, touch, Events.of(len(count), raises=1), _nothing))
+            arrivals = _Arrivals(batch, memory, lambda touch: Events.of(len(touch.offset), arrivals=1))
             after = batch.async_operations.copies(touch.lanes)
             batch.async_operations.arrival(site, at, touch.lanes, arrivals.signal(touch), after)
         else:
@@ -105,13 +120,12 @@ def _begin(batch: Batch, site: Site, row: Mbarrier, at: Array, numbers: Sequence
     for memory, touch in _places(batch, site, row.space, at, lanes, own=True):
         before, change = _words(memory, touch), batch.phases.forget
         if row.action == "init":
-            known, change = [batch.phases.known(offset) for offset in touch.offset.tolist()], batch.phases.begin
-            _fault(batch, site, _lanes_of(touch, _valid(before) & np.array(known, bool)), at, "again")
+            known, change = batch.phases.known(touch.offset), batch.phases.begin
+            _fault(batch, site, _lanes_of(touch, _valid(before) & known), at, "again")
             memory.store(touch, words[touch.lanes].reshape(-1, 1).view(np.uint8))
         else:
             memory.store(touch.atomic(_SCOPE), (before & ~_ONE).reshape(-1, 1).view(np.uint8))
-        for offset in touch.offset.tolist():
-            change(offset)
+        change(touch.offset)
     return ()
 
 
@@ -128,8 +142,8 @@ def signal(batch: Batch, site: Site, at: Array, sizes: Array, lanes: Array) -> l
         Bytes of each lane.
     """
 
-    def events(touch: Touch) -> list[Event]:
-        return [Event(expects=-size) for size in sizes[touch.lanes].tolist()]
+    def events(touch: Touch) -> Events:
+        return Events.of(len(touch.offset), expects=-sizes[touch.lanes].astype(np.int64))
 
     places = _places(batch, site, "shared::cluster", at, lanes, own=False)
     return [_Arrivals(batch, memory, events).signal(touch) for memory, touch in places]
@@ -144,7 +158,7 @@ class _Arrivals:
 
     batch: Batch
     memory: Allocation
-    events: Callable[[Touch], list[Event]]
+    events: Callable[[Touch], Events]
 
     def signal(self, touch: Touch) -> Signal:
         """Return the signal of operations of some lanes."""
@@ -153,76 +167,93 @@ class _Arrivals:
     def send(self, touch: Touch) -> None:
         """Let the operations of some lanes complete."""
         words = touch.completed(Completes.MBARRIER, self.batch.shared.mbarriers(touch.offset)).who.words
-        touch, joins = touch.now().atomic(_SCOPE), dict[int, Callable[[int], None]]()
-        if self.batch.reporter.tracking:
-            joins = {turn: partial(self._bring, word) for turn, word in enumerate(words)}
-        self.memory.update(touch, _SIZE, partial(_changed, self.batch, touch, self.events(touch), joins))
+        touch, phases = touch.now().atomic(_SCOPE), self.batch.phases
 
-    def _bring(self, word: Any, offset: int) -> None:
-        self.batch.phases.bring(offset, word)
+        def bring(which: Array) -> None:
+            phases.bring(touch.offset[which], words[which])
+
+        before = bring if self.batch.reporter.tracking else _nothing
+        self.memory.update(touch, _SIZE, partial(_changed, self.batch, touch, self.events(touch), before))
 
     def fit(self, touch: Touch) -> bool:
         """Whether no phase is complete before the last of some lanes."""
-        events, words = self.events(touch), _words(self.memory, touch).tolist()
-        left = {offset: MbarrierState.of(word) for offset, word in zip(touch.offset.tolist(), words, strict=True)}
-        for offset, event in zip(touch.offset.tolist(), events, strict=True):
-            state = left[offset]
-            left[offset] = state._replace(pending=state.pending - event.arrivals, bytes=state.bytes + event.expects)
-        return all(x.pending > 0 or (x.pending == 0 and x.bytes >= 0) for x in left.values())
+        events, states = self.events(touch), _words(self.memory, touch)
+        _, first, place = np.unique(touch.offset, return_index=True, return_inverse=True)
+        pending, awaited = pending_of(states)[first], bytes_of(states)[first]
+        np.subtract.at(pending, place.reshape(-1), events.arrivals)
+        np.add.at(awaited, place.reshape(-1), events.expects)
+        return bool(((pending > 0) | ((pending == 0) & (awaited >= 0))).all())
+
+
+Before = Callable[[Array], None]
+"""What is done for lanes, by their places in an access, before their events change an mbarrier."""
+
+
+def _nothing(which: Array) -> None:
+    pass
 
 
 def _arrivals(batch: Batch, row: Mbarrier, touch: Touch, count: Array, turns: Turns) -> Taken:
     """Let lanes arrive, or count bytes, in their order."""
-    arrives = row.action == "arrive"
-    tracking = arrives and batch.reporter.tracking
-    released = batch.phases.arriving(touch, row.scope, releases=row.orders) if tracking else {}
+    before, arrives = _nothing, row.action == "arrive"
+    if arrives and batch.reporter.tracking:
+        before = partial(batch.phases.arrive, touch, scope=row.scope, releases=row.orders)
     if arrives and not row.expects:
         _fault(batch, touch.site, _lanes_of(touch, count == 0), touch.address, "zero")
-        if row.last and not row.drop and (taken := _at_once(batch, touch, count, turns, released)) is not None:
+        if row.last and not row.drop and (taken := _at_once(batch, touch, count, turns, before)) is not None:
             return taken
-    joins = {turn: partial(_release, batch, freed) for turn, freed in released.items()}
-    return _changed(batch, touch, [_event(row, number) for number in count.tolist()], joins, turns)
+    return _changed(batch, touch, _events(row, count), before, turns)
 
 
-def _release(batch: Batch, freed: Freed, offset: int) -> None:
-    batch.phases.release(offset, [freed])
-
-
-def _event(row: Mbarrier, number: int) -> Event:
-    """Return what an instruction does to the state of an mbarrier."""
+def _events(row: Mbarrier, numbers: Array) -> Events:
+    """Return what an instruction does to the states of mbarriers."""
     if row.action != "arrive":
-        return Event(expects=number if row.action == "expect_tx" else -number)
-    arrivals, expects = (1, number) if row.expects else (number, 0)
-    return Event(arrivals, expects, drops=arrivals * row.drop, last=row.last)
+        return Events.of(len(numbers), expects=numbers if row.action == "expect_tx" else -numbers)
+    arrivals, expects = (1, numbers) if row.expects else (numbers, 0)
+    return Events.of(len(numbers), arrivals=arrivals, expects=expects, drops=arrivals if row.drop else 0, last=row.last)
 
 
-def _changed(
-    batch: Batch, touch: Touch, events: Sequence[Event], joins: Mapping[int, Callable[[int], None]], turns: Turns
-) -> Taken:
-    """Apply one event of each lane, in the order of the lanes.
+def _changed(batch: Batch, touch: Touch, events: Events, before: Before, turns: Turns) -> Taken:
+    """Apply one event of each lane, in the order of the lanes; if each has an mbarrier of its own, all at once."""
+    words, place = turns.held.view(np.uint64)[:, 0], turns.place
+    number = len(place)
+    if len(words) == number and (done := applied_to_all(words[place], events)) is not None:
+        before(np.arange(number))
+        _enter(batch, touch, events, np.arange(number))
+        batch.phases.complete(touch.offset[done[1]])
+        left = np.empty(number, np.uint64)
+        left[place] = done[0]
+        seen, kept = (x.reshape(-1, 1).view(np.uint8) for x in (words[place], left))
+        return Taken(seen, kept, np.ones(number, bool), np.zeros(number, bool), None)
+    return _one_by_one(batch, touch, events, before, turns)
 
-    `joins` adds to what the current phase of an mbarrier releases, before the event of a lane.
-    """
-    words, place, offset = turns.held.view(np.uint64)[:, 0].tolist(), turns.place.tolist(), touch.offset.tolist()
-    found, faults = [], dict[str, list[int]]()
-    for turn, (where, event) in enumerate(zip(place, events, strict=True)):
+
+def _one_by_one(batch: Batch, touch: Touch, events: Events, before: Before, turns: Turns) -> Taken:
+    """Apply one event of each lane, in order. For lanes of a warp at one mbarrier, `before` comes at the first."""
+    words, place = turns.held.view(np.uint64)[:, 0].tolist(), turns.place.tolist()
+    together = np.stack([touch.who.block, touch.who.warp, touch.offset], axis=1)
+    _, together = np.unique(together, axis=0, return_inverse=True)
+    found, faults, done = [], dict[str, list[int]](), set[int]()
+    for turn, (where, group) in enumerate(zip(place, together.reshape(-1).tolist(), strict=True)):
         found.append(words[where])
-        if turn in joins:
-            joins[turn](offset[turn])
+        if group not in done:
+            done.add(group)
+            before(np.flatnonzero(together.reshape(-1) == group))
+        event = events.at(turn)
         if event in _NOTHING:
             continue
         outcome = applied(MbarrierState.of(words[where]), event)
         if outcome.fault:
             faults.setdefault(outcome.fault, []).append(turn)
         words[where] = outcome.state.word if outcome.state.valid else words[where]
-        _enter(batch, offset[turn], touch.site, event)
+        _enter(batch, touch, events, np.array([turn]))
         if outcome.completed:
-            batch.phases.complete(offset[turn])
+            batch.phases.complete(touch.offset[[turn]])
     wrong = np.zeros(len(found), bool)
     for fault, which in faults.items():
         wrong[which] = True
         state = MbarrierState.of(words[place[which[0]]])
-        counted = f" ({state}; {batch.phases.ledger(offset[which[0]])})" if state.valid else ""
+        counted = f" ({state}; {batch.phases.ledger(int(touch.offset[which[0]]))})" if state.valid else ""
         bad: Array = np.zeros(len(found), bool)
         bad[which] = True
         _fault(batch, touch.site, _lanes_of(touch, bad), touch.address, fault, counted)
@@ -234,40 +265,33 @@ def _changed(
 _NOTHING = (Event(), Event(last=False))
 
 
-def _enter(batch: Batch, offset: int, site: Site, event: Event) -> None:
-    """Enter an event into the ledger of an mbarrier."""
-    if event.arrivals:
-        batch.phases.count(offset, "arrives", site, event.arrivals)
-    if event.expects:
-        batch.phases.count(offset, "expects" if event.expects > 0 else "brings", site, abs(event.expects))
+def _enter(batch: Batch, touch: Touch, events: Events, which: Array) -> None:
+    """Enter events of lanes, by place, into the ledgers of their mbarriers."""
+    arrivals, bytes_ = events.arrivals[which], events.expects[which]
+    for did, numbers in (("arrives", arrivals), ("expects", bytes_), ("brings", -bytes_)):
+        if (some := numbers > 0).any():
+            batch.phases.count(touch.offset[which[some]], did, touch.site, numbers[some])
 
 
-def _at_once(batch: Batch, touch: Touch, count: Array, turns: Turns, released: Mapping[int, Freed]) -> Taken | None:
+def _at_once(batch: Batch, touch: Touch, count: Array, turns: Turns, before: Before) -> Taken | None:
     """Let lanes arrive together, if no phase is complete before its last arrival; None where one is."""
     words, place = turns.held.view(np.uint64)[:, 0], turns.place
-    pending = _pending(words)
+    pending = pending_of(words)
     total = np.bincount(place, count, len(words)).astype(np.int64)
     if (count < 1).any() or (pending < total).any() or not _valid(words).all():
         return None
     order = np.argsort(place, kind="stable")
     summed = np.cumsum(count[order])
     first = np.searchsorted(place[order], np.arange(len(words)))  # of each barrier; everybody has some
-    before = np.empty_like(count)
-    before[order] = summed - count[order] - (summed - count[order])[first][place[order]]
-    found, left = _with_pending(words[place], pending[place] - before), _with_pending(words, pending - total)
-    clocks: dict[int, list[Freed]] = {}
-    for offset, freed in zip(touch.offset[[*released]].tolist(), released.values(), strict=True):
-        clocks.setdefault(offset, []).append(freed)
-    for offset, some in clocks.items():
-        batch.phases.release(offset, some)
-    offsets = touch.offset[order[first]].tolist()
-    for offset, number in zip(offsets, total.tolist(), strict=True):
-        batch.phases.count(offset, "arrives", touch.site, number)
-    for where in np.flatnonzero(pending == total).tolist():
-        state = MbarrierState.of(int(left[where]))
-        if state.bytes == 0:
-            left[where] = state._replace(phase=1 - state.phase, pending=state.expected).word
-            batch.phases.complete(offsets[where])
+    earlier = np.empty_like(count)
+    earlier[order] = summed - count[order] - (summed - count[order])[first][place[order]]
+    found, left = _with_pending(words[place], pending[place] - earlier), _with_pending(words, pending - total)
+    before(np.arange(len(place)))
+    offsets = touch.offset[order[first]]
+    batch.phases.count(offsets, "arrives", touch.site, total)
+    done = (pending == total) & (bytes_of(left) == 0)
+    left[done] = _with_pending(left[done] ^ _ONE << _PHASE, expected_of(left[done]))
+    batch.phases.complete(offsets[done])
     number = len(count)
     seen, kept = (x.reshape(-1, 1).view(np.uint8) for x in (found, left))
     return Taken(seen, kept, np.ones(number, bool), np.zeros(number, bool), None)
@@ -292,11 +316,6 @@ def _words(memory: Allocation, touch: Touch) -> Array:
 
 def _parity(memory: Allocation, touch: Touch) -> Array:
     return np.asarray(_words(memory, touch) >> _PHASE)
-
-
-def _pending(words: Array) -> Array:
-    """Return the pending arrivals of states."""
-    return np.asarray((~(words >> _PENDING) + _ONE & _MOST).astype(np.int64))
 
 
 def _with_pending(words: Array, pending: Array) -> Array:

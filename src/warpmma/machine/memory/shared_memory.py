@@ -237,6 +237,15 @@ class SharedMemory(Space):
         """Return the blocks of the batch that offsets in the memory of all are in."""
         return np.asarray(offset // max(self._stride, 1))
 
+    def places_of(self, offset: Array) -> tuple[Array, Array]:
+        """Return the blocks of the batch that offsets in the memory of all are in, and the addresses there."""
+        block, address = np.divmod(offset, max(self._stride, 1))
+        return block, address
+
+    def offsets_of(self, block: Array, address: int) -> Array:
+        """Return the offsets in the memory of all of an address in blocks of the batch."""
+        return np.asarray(block * self._stride + address)
+
     def mbarriers(self, offset: Array) -> Array:
         """Return the numbers of the mbarriers at offsets in the memory of all blocks: see `Agents.completed`."""
         inside = offset % max(self._stride, 1) // _MBARRIER

@@ -14,7 +14,9 @@ from .access_words import (
     outside_scopes,
     thread_of,
 )
-from .causality import ByScope, Released, SyncCells
+from .acquired_clocks import AcquiredClocks
+from .causality import SyncCells
+from .cluster_clocks import Passed
 from .happens_before import History, VectorClocks
 from .late_writes import Key, LateWrites
 from .thread_scopes import ThreadScope, ThreadScopes

@@ -69,6 +69,11 @@ def completed_by(word: Any) -> Completes:
     return Completes(int(word) >> _KIND)
 
 
+def kinds_of(words: Any) -> Any:
+    """Return what completes accesses, as numbers (`Completes`)."""
+    return (words >> _U(_KIND)).astype(np.int64)
+
+
 def asynchronous(words: Any) -> Any:
     """Return which accesses are those of asynchronous operations."""
     return words >> _U(_KIND) != 0

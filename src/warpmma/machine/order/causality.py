@@ -23,7 +23,7 @@ The rules (PTX ISA 9.1, 8.7 to 8.10: release and acquire patterns, observation, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,9 +32,12 @@ import numpy as np
 from ..._arrays import Array
 from ...operations import MemoryOrder
 from ...registers import LANES
+from .acquired_clocks import AcquiredClocks
+from .cluster_clocks import ClusterColumns, Passed
 from .known_times import KnownTimes
+from .moments import Moment
 from .thread_scopes import LEVELS, ThreadScope, ThreadScopes
-from .vector_clock import Moment, VectorClock, joined
+from .vector_clock import VectorClock, joined
 
 CELL = 4
 """Bytes: smaller atomics share the clocks of a cell."""
@@ -44,11 +47,13 @@ _WIDEST = LEVELS[-1]
 
 ByScope = Mapping[ThreadScope, "VectorClock | None"]
 """Clocks by scope: those that count for an operation of the scope, and of no narrower one."""
+Found = Mapping[ThreadScope, "VectorClock | Passed | None"]
+"""What a fence of each scope acquires of what a thread has read or seen."""
 
 
 @dataclass(eq=False)
 class Released:
-    """The clocks that threads have released to a cell or an mbarrier, by scope and by set of threads (rule 3).
+    """The clocks that threads have released to a cell, by scope and by set of threads (rule 3).
 
     They only grow; a store starts again. Blocks are numbers in the grid.
     """
@@ -77,18 +82,9 @@ class Released:
             self.clocks[key] = joined([self.clocks.get(key), *(clocks.get(scope) for clocks in several)])
         self._found.clear()
 
-    def join(self, other: Released) -> None:
-        """Join all that was released elsewhere."""
-        for key, clock in other.clocks.items():
-            self.clocks[key] = joined([self.clocks.get(key), clock])
-        self._found.clear()
-
 
 _NO_CELLS: Array = np.zeros(0, np.int64)
-_NOTHING: Array = np.empty(0, object)
-_NO_CELLS.flags.writeable = _NOTHING.flags.writeable = False
-_Found = dict[Released, dict[ThreadScope, "VectorClock | None"]]
-"""The cells and mbarriers that a thread has read strongly, and what a fence of each scope acquires from them."""
+_NO_CELLS.flags.writeable = False
 
 
 @dataclass(eq=False)
@@ -133,8 +129,9 @@ class Causality:
     ----------
     active : bool
         Whether any thread has released or acquired anything; until then everything else here is skipped.
-    held : ndarray of object
-        The clock that each thread has acquired, or None, `[block, warp, lane]`.
+    columns : ClusterColumns
+    held : AcquiredClocks
+        What each thread has acquired.
     known : KnownTimes
         What these clocks say of their own blocks.
     """
@@ -142,19 +139,21 @@ class Causality:
     def __init__(self, blocks: range, shape: tuple[int, int], scopes: ThreadScopes) -> None:
         self._first, self._shape, self._scopes = blocks.start, (*shape, LANES), scopes
         self.active = False
-        self.held = _NOTHING
-        self.known = KnownTimes(blocks.start, shape)  # of `held`
+        self.columns = ClusterColumns(blocks, shape[1], scopes.cluster)
+        self.held = AcquiredClocks.none(self.columns, shape[0])
+        self.known = KnownTimes(self.columns, shape[0])  # of `held`
 
     def _begin(self) -> None:
         if not self.active:
             self.active = True
-            self.held, self._last, self._sc = (np.full(self._shape, None, object) for _ in range(3))
+            self._last, self._sc = (np.full(self._shape, None, object) for _ in range(2))
             # The moment of each thread's last fence of at least a scope.
             self._fences = {scope: np.full(self._shape, None, object) for scope in self._scopes.levels}
             # By block: its fences of rule 6 at its last barrier, or their clocks.
             self._fences_at_barrier: dict[int, Array | list[VectorClock]] = {}
             self._has_fences_at_barrier = np.zeros(self._shape[0], bool)
-            self._found: dict[tuple[int, ...], _Found] = {}
+            # By thread, and by the cell or mbarrier that it has read strongly.
+            self._found: dict[tuple[int, ...], dict[object, Found]] = {}
             self._has_found = np.zeros(self._shape, bool)  # strong reads found something, and no fence has followed
             self._fenced = np.zeros(self._shape, bool)
             # By block: the clocks of `fence.sc` that its threads have found, before its last barrier and since.
@@ -163,10 +162,6 @@ class Causality:
             self._acquired, self._sc_since = (
                 np.zeros(self._shape[0], bool) for _ in range(2)
             )  # since the last barrier
-
-    def snapshot(self) -> Array:
-        """Return a copy of `held`; all None while no clock has been acquired."""
-        return self.held.copy() if self.active else np.full(self._shape, None, object)
 
     # Rules 1 and 2
 
@@ -185,7 +180,7 @@ class Causality:
                     for at in map(tuple, np.argwhere(lanes).tolist()):
                         self._acquire(at, self._found_at_barrier.get(at[0]))
         if order != "acquire":
-            moment = Moment(moment.time, moment.warps, moment.own, moment.pairs, self.snapshot())
+            moment = moment.keeping(self.held.copy())
             for level in self._scopes.levels:
                 if level <= scope:
                     self._fences[level][lanes] = moment
@@ -279,28 +274,23 @@ class Causality:
                     of_sc = released.of_sc.found(number, scope)
                     self._found_since[block] = joined([self._found_since.get(block), of_sc])
 
-    def observe(self, threads: Array, released: Released, scope: ThreadScope, *, acquires: bool) -> None:
-        """Let threads, block, warp and lane of each, `[n, 3]`, acquire what was released, or find it (rule 2)."""
-        blocks = threads[:, 0]
-        for block in np.unique(blocks).tolist():
-            some, clock = threads[blocks == block], released.found(self._first + block, scope)
-            if clock is None:
-                continue
-            if acquires:
-                self.acquire(some, clock)
-                continue
-            self._begin()
-            found = released.found_by_fences(self._first + block, scope)
-            for at in map(tuple, some.tolist()):
-                self._found.setdefault(at, {})[released] = found
-                self._has_found[at] = True
+    def sees(self, threads: Array, source: object, found: Found) -> None:
+        """Let threads, `[n, 3]`, see what their next fence acquires, by its scope (rule 2)."""
+        self._begin()
+        for at in map(tuple, threads.tolist()):
+            self._found.setdefault(at, {})[source] = found
+            self._has_found[at] = True
 
-    def _acquire(self, at: tuple[int, ...], clock: VectorClock | None) -> None:
-        if clock is not None and self._last[at] is not clock:
-            self._last[at] = clock
-            self.held[at] = joined([self.held[at], clock])
-            self.known.forget(at)
-            self._acquired[at[0]] = True
+    def _acquire(self, at: tuple[int, ...], clock: VectorClock | Passed | None) -> None:
+        if clock is None or self._last[at] is clock:
+            return
+        self._last[at] = clock
+        if isinstance(clock, Passed):
+            self.acquire(np.array([at]), clock)
+            return
+        self.held.acquire_beyond(at, clock)
+        self.known.forget(at)
+        self._acquired[at[0]] = True
 
     def clocks_of(
         self, block: int, warp: int, lanes: list[int], order: MemoryOrder, scope: ThreadScope, moment: Moment | None
@@ -308,7 +298,7 @@ class Causality:
         """Return the clocks that a strong write of lanes leaves, for each scope up to its own."""
         own = None
         if moment is not None and order in ("release", "acq_rel"):
-            own = moment.of(self._first, block, warp, lanes)
+            own = moment.of(block, warp, lanes)
         levels = [level for level in self._scopes.levels if level <= scope]
         clocks: dict[ThreadScope, VectorClock | None] = dict.fromkeys(levels, own)
         if self.active:
@@ -317,6 +307,17 @@ class Causality:
                 fences = self._fences[level][block, warp]
                 clocks[level] = joined([own, *self._fence_clocks(fences, block, warp, lanes), *joined_fences])
         return clocks
+
+    def fenced(self, threads: Array, level: ThreadScope) -> Passed:
+        """Return what fences of at least a scope let a strong write of threads, bool `[block, warp, lane]`, pass on."""
+        beyond: dict[int, VectorClock] = {}
+        some = threads & (self._fenced | self._has_fences_at_barrier[:, None, None]) if self.active else threads & False
+        for block, warp in np.argwhere(some.any(axis=-1)).tolist():
+            clocks = self.clocks_of(block, warp, np.flatnonzero(threads[block, warp]).tolist(), "relaxed", level, None)
+            row = int(self.columns.rows(block))
+            if (clock := joined([beyond.get(row), clocks[level]])) is not None:
+                beyond[row] = clock
+        return Passed(None, beyond)
 
     def _sc_clock(self, block: int, warp: int, lanes: list[int]) -> VectorClock | None:
         """Return the clock of the `fence.sc` of the widest scope before a strong write of lanes (rule 6)."""
@@ -327,7 +328,7 @@ class Causality:
         of = fences.tolist()
         for fence in dict.fromkeys(of[lane] for lane in lanes):
             if fence is not None:
-                yield fence.of(self._first, block, warp, [lane for lane in lanes if of[lane] is fence])
+                yield fence.of(block, warp, [lane for lane in lanes if of[lane] is fence])
 
     def _joined_fences(self, block: int) -> list[VectorClock]:
         """Return the clocks of the fences before a block's last barrier (rule 6)."""
@@ -349,29 +350,27 @@ class Causality:
         self._sc_since &= ~blocks
         for block in [block for block in self._found_since if blocks[block]]:
             self._found_at_barrier[block] = joined([self._found_at_barrier.get(block), self._found_since.pop(block)])
-        for block in np.flatnonzero(blocks & self._acquired).tolist():
-            self.held[block] = joined(dict.fromkeys(self.held[block].reshape(-1).tolist()))
-            self.known.forget(block)
+        if (some := blocks & self._acquired).any():
+            self._share(np.broadcast_to(some[:, None, None], self._shape))
         self._acquired &= ~blocks
 
-    def synchronize_threads(self, waiting: Array, arriving: Array, held: Array | None) -> None:
-        """Join the clocks of arriving threads, now and at their arrival, into those of waiting threads.
+    def synchronize_threads(
+        self, waiting: Array, arriving: Array, held: Sequence[tuple[Array, AcquiredClocks]]
+    ) -> None:  # fmt: skip
+        """Join the clocks of arriving threads into those of waiting threads, block by block.
 
         Parameters
         ----------
         waiting, arriving : ndarray of bool
             `[block, warp, lane]`.
-        held : ndarray of object or None
-            VectorClocks, `[block, warp, lane]`.
+        held : sequence of (ndarray of bool, AcquiredClocks)
+            What threads had acquired when they arrived: those that do not wait may have gone on.
         """
-        for block in np.flatnonzero(waiting.any(axis=(1, 2))).tolist():
-            clocks = self.held[block][arriving[block]].tolist()
-            if held is not None:
-                clocks = [*clocks, *held[block][arriving[block] & ~waiting[block]].tolist()]
-            clock = joined(dict.fromkeys(clocks))
-            if clock is not None:
-                for warp, lane in np.argwhere(waiting[block]).tolist():
-                    self._acquire((block, warp, lane), clock)
+        for part in self.parts(arriving):
+            passed = self.held.joined(part & waiting)
+            for lanes, then in held:
+                passed |= then.joined(part & lanes & ~waiting)
+            self.acquire(np.argwhere(waiting & part.any(axis=(1, 2), keepdims=True)), passed)
 
     def acquire_lanes(self, lanes: list[Any], block: int, clock: VectorClock) -> None:
         """Let threads of a block, given by warp and lane, acquire a clock."""
@@ -379,57 +378,76 @@ class Causality:
         for warp, lane in lanes:
             self._acquire((block, warp, lane), clock)
 
-    def acquire(self, threads: Array, clock: VectorClock) -> None:
-        """Let threads, block, warp and lane of each, `[n, 3]`, acquire a clock."""
+    def acquire(self, threads: Array, passed: Passed) -> None:
+        """Let threads, block, warp and lane of each, `[n, 3]`, acquire what others have passed on."""
         self._begin()
         where = tuple(threads.T)
-        held, memo = self.held[where], {}
-        for old in dict.fromkeys(held.tolist()):
-            memo[old] = joined([old, clock])
-        if len(memo) == 1:
-            self.held[where] = next(iter(memo.values()))
-        else:
-            new = np.empty(len(held), object)
-            new[:] = [memo[old] for old in held.tolist()]
-            self.held[where] = new
-        self.known.forget(where)
-        self._acquired[where[0]] = True
+        if passed.clocks is not None and len(threads) and self.held.acquire(where, passed.clocks):
+            self.known.forget(where)
+            self._acquired[where[0]] = True
+        for row, clock in passed.beyond.items():
+            some = self.columns.rows(where[0]) == row
+            if some.any():
+                at = tuple(x[some] for x in where)
+                self.held.acquire_beyond(at, clock)
+                self.known.forget(at)
+                self._acquired[at[0]] = True
+
+    def cross_further(self, threads: Array, space: str, further: str) -> None:
+        """Let what has crossed to a space for threads, bool `[block, warp, lane]`, cross to another for each."""
+        for some, clocks in self.held.crossed(threads, space):
+            self.acquire(some, Passed(self.columns.without_times({further: clocks})))
+        for at, clock in self.held.crossed_beyond(threads, space):
+            empty = np.zeros((0, self.columns.warps), np.int64)
+            self._acquire(at, VectorClock(self._first, empty, crossed={further: clock}))
 
     def synchronize_whole(self, warps: Array) -> None:
         """Synchronize all lanes of each of some warps, bool `[block, warp]`."""
-        held = self.held[warps]
-        apart = (held != held[:, :1]).any(axis=1)
-        for at, clocks in zip(np.argwhere(warps)[apart].tolist(), held[apart], strict=True):
-            self.held[tuple(at)] = joined(dict.fromkeys(clocks.tolist()))
-            self.known.forget(tuple(at))
-            self._acquired[at[0]] = True
+        apart = self.held.apart(warps)
+        if apart.any():
+            self._share(np.broadcast_to(apart[..., None], self._shape), by_warp=True)
 
     def synchronize_lanes(self, block: int, warp: int, together: Array) -> None:
         """Synchronize lanes of a warp, each with those that `together`, bool `[lane, lane]`, names."""
-        before = self.held[block, warp].tolist()
-        if len(set(before)) > 1:
-            for lane in np.flatnonzero(together.any(axis=1)).tolist():
-                clock = joined(dict.fromkeys(before[other] for other in np.flatnonzero(together[lane]).tolist()))
-                self._acquire((block, warp, lane), clock)
+        one = np.zeros(self._shape[:2], bool)
+        one[block, warp] = True
+        if not self.held.apart(one).any():
+            return
+        some, which = np.unique(together, axis=0, return_inverse=True)
+        threads = np.zeros((len(some), *self._shape), bool)
+        threads[:, block, warp] = some
+        news = [self.held.joined(each) for each in threads]
+        for number, new in enumerate(news):
+            lanes = np.flatnonzero((which.reshape(-1) == number) & together.any(axis=1))
+            self.acquire(np.array([(block, warp, lane) for lane in lanes.tolist()], np.int64).reshape(-1, 3), new)
+
+    def parts(self, threads: Array, *, by_warp: bool = False) -> Iterator[Array]:
+        """Yield of some threads, bool `[block, warp, lane]`, those of one block, or of one warp, of each cluster."""
+        cluster, marked = self.columns.cluster, np.asarray(threads.any(axis=-1))
+        for rank in range(cluster):
+            of_rank: Array = np.zeros(self._shape, bool)
+            of_rank[rank::cluster] = threads[rank::cluster]
+            if not by_warp:
+                if of_rank.any():
+                    yield of_rank
+                continue
+            for warp in np.flatnonzero(marked[rank::cluster].any(axis=0)).tolist():
+                of_warp: Array = np.zeros(self._shape, bool)
+                of_warp[rank::cluster, warp] = threads[rank::cluster, warp]
+                yield of_warp
+
+    def _share(self, threads: Array, *, by_warp: bool = False) -> None:
+        """Let the threads of each block or warp, bool `[block, warp, lane]`, know what any of them does."""
+        for some in self.parts(threads, by_warp=by_warp):
+            if self.held.share(some):
+                self.known.forget(some)
+                self._acquired |= some.any(axis=(1, 2))
 
     # Whether accesses are ordered
 
     def has_fenced(self, who: tuple[int, int, int]) -> bool:
         """Whether a thread has executed a releasing fence."""
         return self.active and bool(self._fenced[who])
-
-
-def ordered_by(held: Array, words: Array) -> Array:
-    """Return which accesses, `[n]`, happen before what threads do that have acquired some clocks, `[n]`, or None."""
-    result = np.zeros(len(words), bool)
-    clocks = held.tolist()
-    which = np.fromiter(map(id, clocks), np.int64, len(clocks))
-    order = np.argsort(which, kind="stable")
-    for some in np.split(order, np.flatnonzero(np.diff(which[order])) + 1) if clocks else ():
-        clock = clocks[some[0]]
-        if clock is not None:
-            result[some] = clock.covers(words[some])
-    return result
 
 
 class Encounters:

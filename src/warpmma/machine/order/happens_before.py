@@ -53,17 +53,19 @@ from .access_words import (
     TIME_BIT,
     WARP_BIT,
     Agents,
-    agents_of,
     asynchronous,
     block_of,
     outside_scopes,
     thread_of,
     time_of,
 )
-from .causality import Causality, Encounters, SyncCells, ordered_by
+from .acquired_clocks import AcquiredClocks
+from .causality import Causality, Encounters, SyncCells
+from .cluster_clocks import Passed
 from .known_times import KnownTimes
+from .moments import Moment
 from .thread_scopes import ThreadScope, ThreadScopes
-from .vector_clock import READS, Moment, VectorClock, joined
+from .vector_clock import READS, VectorClock
 
 _U = np.uint64
 _WIDE = 8  # columns
@@ -132,8 +134,8 @@ class Standing(NamedTuple):
         Time of the own warp, `[*warp]`.
     pairs : ndarray of int or None
         Time of each lane of the own warp, `[*thread, lane]`.
-    held : ndarray or None
-        The clocks that they have acquired, or None, `[*thread]`.
+    held : AcquiredClocks or None
+        The clocks that they have acquired, `[*thread]`.
     known : KnownTimes or None
         What these clocks prove about accesses of the own block.
     """
@@ -144,13 +146,14 @@ class Standing(NamedTuple):
     others: Array
     own: Array
     pairs: Array | None
-    held: Array | None
+    held: AcquiredClocks | None
     known: KnownTimes | None = None
 
     def kept(self) -> Standing:
         """Return the same with tables of its own, of these threads alone."""
         rows = (np.arange(len(self.words)),)
-        pairs, held = (None if x is None else x[self.thread] for x in (self.pairs, self.held))
+        pairs = None if self.pairs is None else self.pairs[self.thread]
+        held = None if self.held is None else self.held.of(self.thread)
         return Standing(self.words, rows, rows, self.others[self.warp], self.own[self.warp], pairs, held)
 
     def unordered(self, others: Array, mine: Array) -> Array:
@@ -171,8 +174,7 @@ class Standing(NamedTuple):
                 late[some], asked = self.known.open(threads, others[some], self.held)
                 some = some[asked]
             if len(some):
-                held = self.held[tuple(x[mine[some]] for x in self.thread)]
-                late[some] = ~ordered_by(held, others[some])
+                late[some] = ~self.held.covers(tuple(x[mine[some]] for x in self.thread), others[some])
         return late
 
 
@@ -361,30 +363,28 @@ class VectorClocks:
         if self._moment_now is None:
             warps = (self._others if self._warps is None else self._warps).copy()
             pairs = None if self._pairs is None else self._pairs.copy()
-            self._moment_now = Moment(self.now, warps, self._own.copy(), pairs, np.empty(0, object))
-        return replace(self._moment_now, time=self._barrier_time(), held=self.causality.snapshot())
+            self._moment_now = Moment(self.causality.columns, self.now, warps, self._own.copy(), pairs, None)
+        held = self.causality.held if self.causality.active else None
+        return replace(self._moment_now, time=self._barrier_time(), held=held)
 
-    def clock_of(self, block: int, warp: int, lanes: list[int], moment: Moment | None = None) -> VectorClock:
-        """Return the joined clock of lanes of a warp, now or at a moment."""
-        return (moment or self.moment()).of(self._first, block, warp, lanes)
+    def clock_of(self, block: int, warp: int, lanes: list[int]) -> VectorClock:
+        """Return the joined clock of lanes of a warp, now."""
+        return self.moment().of(block, warp, lanes)
 
-    def clocks_of(self, threads: Sequence[tuple[int, int, list[int]]]) -> list[VectorClock]:
-        """Return the joined clocks, now, of lanes of several warps, given by block, warp and lanes."""
-        return self.moment().of_several(self._first, threads)
+    def passed_by(self, threads: Array) -> Passed:
+        """Return what threads, bool `[block, warp, lane]`, pass on now, joined by cluster."""
+        return self.moment().passed_by(threads)
 
-    def clock_of_agents(self, words: Array) -> VectorClock:
-        """Return a clock of asynchronous accesses, words `[n]`, alone: nothing else that their threads did."""
-        agents: dict[int, int] = {}
-        for agent, time in zip(agents_of(words).tolist(), time_of(words).tolist(), strict=True):
-            agents[agent] = max(agents.get(agent, 0), time + 1)
-        return VectorClock(self._first, self._no_times, agents=agents)
+    def of_accesses(self, words: Array) -> Passed:
+        """Return clocks of asynchronous accesses, words `[n]`, alone: nothing else that their threads did."""
+        return Passed(self.causality.columns.of_accesses(words))
 
     def observe(self, threads: Array, words: Array) -> None:
         """Let threads, block, warp and lane of each, `[n, 3]`, acquire asynchronous accesses, words `[n]`."""
-        agents = agents_of(words)
-        for agent in np.unique(agents):
-            of = agents == agent
-            self.causality.acquire(threads[of], self.clock_of_agents(words[of].max(keepdims=True)))
+        _, column = self.causality.columns.places(words, new=True)
+        for agent in np.unique(column):
+            of = column == agent
+            self.causality.acquire(threads[of], self.of_accesses(words[of]))
 
     def acquired(self, warps: Array, until: Array, lanes: Array) -> Array:
         """Return which other warps the clocks that warps have acquired order before them, `[block, warp, other]`.
@@ -402,7 +402,7 @@ class VectorClocks:
         if not self.causality.active:
             return found
         for block, warp in np.argwhere(warps.any(axis=-1)).tolist():
-            known = joined(self.causality.held[block, warp][lanes[block, warp]].tolist())
+            known = self.causality.held.known_to((block, warp, np.flatnonzero(lanes[block, warp])))
             if known is not None:
                 others = np.flatnonzero(warps[block, warp])
                 words = self._keys[block, others] | (until[block, others] - 1).astype(_U)[:, None] << TIME_BIT
@@ -422,31 +422,32 @@ class VectorClocks:
 
     def fence_proxy(self, lanes: Array, spaces: Sequence[str]) -> None:
         """Let lanes, bool `[block, warp, lane]`, execute a `fence.proxy.async` for spaces (`asynchronous_rules`)."""
-        moment = self.moment()
-        for block, warp in np.argwhere(lanes.any(axis=-1)).tolist():
-            some = np.flatnonzero(lanes[block, warp])
-            clock = self.clock_of(block, warp, some.tolist(), moment)
-            crossed = VectorClock(self._first, self._no_times, crossed=dict.fromkeys(spaces, clock.uncrossed()))
-            where = np.stack([np.full(len(some), block), np.full(len(some), warp), some], axis=1)
-            self.causality.acquire(where, crossed)
+        for some in self.causality.parts(lanes, by_warp=True):
+            passed = self.passed_by(some)
+            if passed.clocks is not None:
+                crossed = self.causality.columns.without_times(dict.fromkeys(spaces, passed.clocks.uncrossed()))
+                beyond = {
+                    row: VectorClock(self._first, self._no_times, crossed=dict.fromkeys(spaces, clock.uncrossed()))
+                    for row, clock in passed.beyond.items()
+                }
+                self.causality.acquire(np.argwhere(some), Passed(crossed, beyond))
         self.tick()
 
     def cross_further(self, lanes: Array, space: str, further: str) -> None:
         """Let what has crossed to one space for lanes, bool `[block, warp, lane]`, cross to another for each (A20)."""
-        if not self.causality.active:
-            return
-        for at in np.argwhere(lanes).tolist():
-            held = self.causality.held[tuple(at)]
-            if held is not None and space in held.crossed:
-                clock = VectorClock(self._first, self._no_times, crossed={further: held.crossed[space]})
-                self.causality.acquire(np.array([at]), clock)
+        if self.causality.active:
+            self.causality.cross_further(lanes, space, further)
 
-    def over(self, clock: VectorClock) -> VectorClock:
+    def over(self, passed: Passed) -> Passed:
         """Return what an arrival passes on to another block whatever its scope: what another clock knows is over (A9).
 
         These are reads of threads, and asynchronous operations.
         """
-        return VectorClock(self._first, self._no_times, agents=clock.agents, crossed={READS: clock.uncrossed()})
+        beyond = {
+            row: VectorClock(self._first, self._no_times, agents=clock.agents, crossed={READS: clock.uncrossed()})
+            for row, clock in passed.beyond.items()
+        }
+        return Passed(None if passed.clocks is None else passed.clocks.over(), beyond)
 
     def still_reading(self, words: Array, who: Agents) -> Array:
         """Return which reads, words `[n, m]`, threads do not know to be over (A9)."""
@@ -466,10 +467,8 @@ class VectorClocks:
             return None
         lane, column = np.nonzero(bad)
         if self.causality.active:
-            held = self.causality.held[who.block, who.warp, who.lane]
-            clocks = np.empty(len(held), object)
-            clocks[:] = [None if x is None else x.crossed.get(space) for x in held.tolist()]
-            bad[lane, column] = ~ordered_by(clocks[lane], words[lane, column])
+            threads = who.block[lane], who.warp[lane], who.lane[lane]
+            bad[lane, column] = ~self.causality.held.covers(threads, words[lane, column], space)
         return bad if bad.any() else None
 
     def act(

@@ -20,13 +20,16 @@ from ..._arrays import Array
 from ...registers import LANES
 from ..base import Bits, GrainRuns, KnownRows, ordered_by
 from .access_words import BLOCK_BIT, LAST_TIME, THREAD_BIT, THREADS, TIME_BIT, Agents, Completes, time_of
+from .acquired_clocks import AcquiredClocks
+from .cluster_clocks import ClusterClocks, ClusterColumns
 from .vector_clock import VectorClock
 
 _BITS = Bits(int(THREAD_BIT), int(BLOCK_BIT), int(TIME_BIT), LAST_TIME)
 _NUMBER_BITS = int(BLOCK_BIT) - int(THREAD_BIT)
 _OF_MBARRIERS = int(Agents(np.zeros(1, np.uint64), 0).completed(Completes.MBARRIER).words[0] >> BLOCK_BIT)
 _UNKNOWN = -1
-_FEWEST, _MOST = 64, 4096  # rows
+_MOST = 4096  # rows; for many blocks, more
+_CLOCKS = 16  # of all blocks, for which there is room
 
 
 class KnownTimes:
@@ -34,25 +37,23 @@ class KnownTimes:
 
     Parameters
     ----------
-    first : int
-        Number of the first block of the batch in the grid.
-    shape : (int, int)
-        Blocks, and warps of each.
+    columns : ClusterColumns
+        Of the clocks of the batch.
+    blocks : int
     """
 
-    def __init__(self, first: int, shape: tuple[int, int]) -> None:
-        self._first, self._shape, self._threads = first, (*shape, LANES), shape[1] * LANES
+    def __init__(self, columns: ClusterColumns, blocks: int) -> None:
+        self._columns, self._first, self._blocks = columns, columns.first, blocks
+        self._threads = columns.warps * LANES
+        self._shape = blocks, columns.warps, LANES
         self._row: Array | None = None  # made when it is needed
-        self._width = self._threads + int(THREADS) + 1
-        self._times: Array = np.zeros((0, self._width), np.uint32)
-        self._count = 0
 
     def forget(self, threads: Any) -> None:
         """Forget the rows of threads, given by an index of `[block, warp, lane]` (rule 2)."""
         if self._row is not None:
             self._row[threads] = _UNKNOWN
 
-    def ordered(self, table: Array, grains: GrainRuns, who: Agents, floor: int, held: Array) -> bool:
+    def ordered(self, table: Array, grains: GrainRuns, who: Agents, floor: int, held: AcquiredClocks) -> bool:
         """Whether a check proves that all accesses in a table happen before what threads do now.
 
         Parameters
@@ -63,8 +64,8 @@ class KnownTimes:
         who : Agents
         floor : int
             All accesses of a thread's block before this time are ordered.
-        held : ndarray of object
-            The clock of each thread, or None, `[block, warp, lane]`.
+        held : AcquiredClocks
+            Of the threads of the batch.
         """
         row = self._rows()
         while True:
@@ -78,7 +79,7 @@ class KnownTimes:
             if not self._make(place[missing], place, held):
                 return False
 
-    def open(self, threads: tuple[Array, ...], words: Array, held: Array) -> tuple[Array, Array]:
+    def open(self, threads: tuple[Array, ...], words: Array, held: AcquiredClocks) -> tuple[Array, Array]:
         """Return which accesses, words `[n]`, no row proves ordered, and which of them no row can tell.
 
         Parameters
@@ -86,7 +87,7 @@ class KnownTimes:
         threads : tuple of ndarray of int
             Block, warp and lane of those that ask, `[n]`.
         words : ndarray of uint64
-        held : ndarray of object
+        held : AcquiredClocks
             As for `ordered`.
         """
         block, warp, lane = threads
@@ -105,40 +106,67 @@ class KnownTimes:
         """Return the row of each thread of the batch."""
         if self._row is None:
             self._row = np.full(self._shape, _UNKNOWN, np.int64)
-            self._restart(_FEWEST)
+            self._restart()
         return self._row.reshape(-1)
 
-    def _make(self, place: Array, every: Array, held: Array) -> bool:
+    def _make(self, place: Array, every: Array, held: AcquiredClocks, *, again: bool = False) -> bool:
         """Make the rows of threads, of all that are asked about if there is no room; False if it is not enough."""
         row = self._rows()
-        clocks, blocks = held.reshape(-1)[place], place // self._threads
-        starts = np.flatnonzero(np.append(True, (clocks[1:] != clocks[:-1]) | (blocks[1:] != blocks[:-1])))
-        keys = [*zip(clocks[starts].tolist(), blocks[starts].tolist(), strict=True)]
-        made = dict.fromkeys(key for key in keys if key[0] is not None)
-        if self._count + len(made) > len(self._times):
-            if len(made) >= _MOST:
-                return False
-            row[:] = _UNKNOWN
-            self._restart(max(len(self._times), 2 * (len(made) + 1)))
-            return self._make(every, every, held)
-        numbers: dict[tuple[VectorClock | None, int], int] = {}
-        for number, (clock, block) in enumerate(made, self._count):
-            numbers[clock, block] = number
-            self._write(self._times[number], clock, block)
-        self._count += len(made)
-        row[place] = np.repeat([numbers.get(key, 0) for key in keys], np.diff(starts, append=len(place)))
+        for clock, beyond, some in held.rows_of(place):
+            where = place[some]
+            if clock is None and beyond is None:
+                row[where] = 0
+                continue
+            blocks = where // self._threads
+            if (first := self._start(clock, beyond)) < 0:
+                if again:
+                    return False
+                row[:] = _UNKNOWN
+                self._restart()
+                return self._make(every, every, held, again=True)
+            new = np.unique(blocks)
+            new = new[~self._written[first + new]]
+            if len(new):
+                self._write(first, new, clock, beyond)
+            row[where] = first + blocks
         return True
 
-    def _write(self, times: Array, clock: VectorClock, block: int) -> None:
-        """Write the row of a clock for a block of the batch (rule 1)."""
-        times[:] = 0
-        np.minimum(clock.of_block(self._first, block), LAST_TIME + 1, out=times[: self._threads], casting="unsafe")
+    def _start(self, clock: ClusterClocks | None, beyond: VectorClock | None) -> int:
+        """Return the row of a clock for the first block of the batch; -1 if there is no room."""
+        if (first := self._of.get((clock, beyond), -1)) < 0 and self._count + self._blocks <= len(self._times):
+            first = self._of[clock, beyond] = self._count
+            self._count += self._blocks
+        return first
+
+    def _write(self, first: int, blocks: Array, clock: ClusterClocks | None, beyond: VectorClock | None) -> None:
+        """Write the rows of a clock for blocks of the batch (rule 1)."""
+        rows, its = first + blocks, self._columns
+        self._written[rows] = True
+        if clock is not None:
+            times, numbers = clock.times, its.shape[1]
+            if times.shape[1]:
+                self._times[rows, : self._threads] = times[:, :numbers].reshape(self._blocks, -1)[blocks]
+            for column, (how, rank, number) in enumerate(its.agents[: max(times.shape[1] - numbers, 0)], numbers):
+                if how == Completes.MBARRIER:
+                    some = blocks % its.cluster == rank
+                    self._times[rows[some], self._threads + number] = times[its.rows(blocks[some]), column]
+        if beyond is not None:
+            for row, block in zip(rows.tolist(), blocks.tolist(), strict=True):
+                self._join(self._times[row], beyond, block)
+
+    def _join(self, times: Array, clock: VectorClock, block: int) -> None:
+        of = np.minimum(clock.of_block(self._first, block), LAST_TIME + 1).astype(np.uint32)
+        np.maximum(times[: self._threads], of, out=times[: self._threads])
         number = self._first + 1 + block ^ _OF_MBARRIERS
         for agent, time in clock.agents.items():
             if agent >> _NUMBER_BITS == number:
-                times[self._threads + (agent & int(THREADS))] = time
+                at = self._threads + (agent & int(THREADS))
+                times[at] = max(int(times[at]), time)
 
-    def _restart(self, rows: int) -> None:
-        """Begin with no rows but the first (rule 1)."""
-        self._times = np.zeros((rows, self._width), np.uint32)
+    def _restart(self) -> None:
+        """Begin with no rows but the first (rule 1); memory that is not written costs nothing."""
+        rows = max(_MOST, _CLOCKS * self._blocks) + 1
+        self._times: Array = np.zeros((rows, self._threads + int(THREADS) + 1), np.uint32)
+        self._written: Array = np.zeros(rows, bool)
+        self._of: dict[tuple[ClusterClocks | None, VectorClock | None], int] = {}
         self._count = 1

@@ -15,7 +15,7 @@ The rules:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -342,66 +342,3 @@ def _crossings(some: list[VectorClock]) -> Mapping[str, VectorClock]:
             clocks.setdefault(space, []).append(clock)
     found = {space: joined(of) for space, of in clocks.items()}
     return {space: clock for space, clock in found.items() if clock is not None}
-
-
-@dataclass(frozen=True, eq=False)
-class Moment:
-    """The clocks of the threads of a batch at a time; `of` makes the clock of any of them.
-
-    Attributes
-    ----------
-    warps : ndarray of int
-        From barriers: up to which time other warps of the block are ordered, `[block, warp, other warp]`; or one time
-        for all of them, `[block, warp]`.
-    """
-
-    time: int  # each thread's own accesses before it are ordered
-    warps: Array
-    own: Array  # the same for the lanes of the own warp, `[block, warp]`
-    pairs: Array | None  # the same for each of them, `[block, warp, lane, other lane]`
-    held: Array  # the clock that each thread had acquired, `[block, warp, lane]`
-
-    def of(self, first: int, block: int, warp: int, lanes: list[int]) -> VectorClock:
-        """Return the joined clock of lanes of a warp."""
-        until = np.empty((1, self.own.shape[1]), np.int64)
-        until[0] = self.warps[block, warp]
-        until[0, warp] = self.own[block, warp]
-        times = np.full(LANES, self.own[block, warp])
-        if self.pairs is not None:
-            times = np.maximum(times, self.pairs[block, warp, lanes].max(axis=0))
-        times[lanes] = self.time
-        clock = VectorClock(first, until, {(block, warp): times}, low=block)
-        return joined([*dict.fromkeys(self.held[block, warp, lanes].tolist()), clock]) or clock
-
-    def of_several(self, first: int, threads: Sequence[tuple[int, int, list[int]]]) -> list[VectorClock]:
-        """Return the joined clock of lanes of each of several warps, given by block, warp and lanes.
-
-        They have times of lanes: clocks that threads of one block exchange are mostly of this block alone.
-        """
-        block, warp = np.array([x[:2] for x in threads], np.int64).reshape(-1, 2).T
-        each, many = np.arange(len(threads)), [len(lanes) for *_, lanes in threads]
-        lane = np.array([lane for *_, lanes in threads for lane in lanes], np.int64)
-        until = np.repeat(self.warps[block, warp].reshape(len(threads), -1, 1), LANES, axis=2)
-        if until.shape[1] == 1:
-            until = np.repeat(until, self.own.shape[1], axis=1)
-        until[each, warp] = self.own[block, warp][:, None]
-        if self.pairs is not None:
-            for i, (at, of, lanes) in enumerate(threads):
-                np.maximum(until[i, of], self.pairs[at, of, lanes].max(axis=0), out=until[i, of])
-        until[np.repeat(each, many), np.repeat(warp, many), lane] = self.time
-        held = self.held[np.repeat(block, many), np.repeat(warp, many), lane].tolist()
-        clocks, start = [], 0
-        for i, (at, _, lanes) in enumerate(threads):
-            clock = VectorClock(first, until[i : i + 1], low=at)
-            clocks.append(_with_held(clock, [*dict.fromkeys(held[start : start + len(lanes)])]))
-            start += len(lanes)
-        return clocks
-
-
-def _with_held(clock: VectorClock, held: list[VectorClock | None]) -> VectorClock:
-    """Join what threads have acquired to what they did; the result does not keep the times of other warps alive."""
-    if len(held) == 1 and (one := held[0]) is not None and clock._fits(one):  # neither holds the other
-        until = np.maximum(clock.until, one.until)
-        return VectorClock(one.first, until, {}, one.older, one.agents, one.crossed, one.low)
-    found = joined([*held, clock])
-    return replace(clock, until=clock.until.copy()) if found is clock or found is None else found

@@ -3,7 +3,21 @@
 from .async_operations import AsyncOperation, AsyncOperations, Combine, Groups, Signal, Touched
 from .barriers import Awaited, Barriers
 from .cluster_barriers import ClusterBarrier
-from .mbarrier_phases import Freed, MbarrierPhases
-from .mbarrier_state import FAULTS, MOST, PENDING_BIT, PHASE_BIT, VALID_BIT, Event, MbarrierState, applied
+from .mbarrier_phases import MbarrierPhases
+from .mbarrier_state import (
+    FAULTS,
+    MOST,
+    PENDING_BIT,
+    PHASE_BIT,
+    VALID_BIT,
+    Event,
+    Events,
+    MbarrierState,
+    applied,
+    applied_to_all,
+    bytes_of,
+    expected_of,
+    pending_of,
+)
 from .register_limits import RegisterLimits
 from .warpgroup_products import WarpgroupProducts

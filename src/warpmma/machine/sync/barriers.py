@@ -35,7 +35,7 @@ from ..._arrays import Array
 from ...errors import OperandError, shown
 from ...registers import LANES
 from ..base import Lanes, Site
-from ..order import VectorClock, VectorClocks
+from ..order import AcquiredClocks, VectorClock, VectorClocks
 from ..report import Reporter
 
 _BARRIERS, _MOST = 16, 1024  # barriers and threads of a block
@@ -103,7 +103,7 @@ class _State:
     brought: Array
     true: Array
     whole: Array  # warps that arrived as a whole, for which `when` and `ordered` hold, `[block, warp]`
-    held: Array | None = None  # the clocks that threads had acquired when they arrived (`causality`), if any
+    held: list[tuple[Array, AcquiredClocks]] = field(default_factory=list)  # what threads knew when they arrived
     parts: dict[int, VectorClock] = field(default_factory=dict)
     awaited: list[Awaited] = field(default_factory=list)  # the values that waiting threads are to receive
 
@@ -201,9 +201,7 @@ class Barriers:
         """Keep the clocks of arriving threads."""
         clocks = self._clocks
         if clocks.causality.active:
-            if state.held is None:
-                state.held = np.full(lanes.shape, None, object)
-            state.held[lanes] = clocks.causality.held[lanes]
+            state.held.append((lanes, clocks.causality.held.copy()))
         if not counted:
             return
         part = ~self._lanes.whole(lanes)
@@ -243,6 +241,7 @@ class Barriers:
             own = np.eye(ordered.shape[1], dtype=bool)
             arriving: Array = np.any(lanes, axis=-1)
             open_ = (ordered < state.last_arrival[:, None]) & ~own & arriving[..., None]
+            open_ &= self._reporter.tracking  # otherwise what an mbarrier orders is unknown
             unordered: Array = np.any(open_ & ~self._clocks.acquired(open_, state.last_arrival, lanes), axis=-1)
             self._reporter.report(
                 "barrier", site, lanes & unordered[..., None], other=state.site,
@@ -312,6 +311,7 @@ class Barriers:
         state.arrived[blocks], state.waiting[blocks], state.expected[blocks] = False, False, -1
         state.brought[blocks] = state.true[blocks] = 0
         state.whole[blocks] = False
+        state.held = [(lanes, held) for lanes, held in state.held if (lanes & state.arrived).any()]
         state.parts = {block: known for block, known in state.parts.items() if not blocks[block]}
 
     def exited(self) -> int:

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..._arrays import Array
 from ..base import Lanes, Site
-from ..order import VectorClock, VectorClocks, joined
+from ..order import Passed, VectorClocks
 from ..report import Reporter
 
 _MASKED = "this thread is masked off; all threads of the warp must execute it together"
@@ -45,9 +45,8 @@ class ClusterBarrier:
         self._waiting = self.arrived.copy()
         self._when = np.zeros(lanes.shape[:2], np.int64)  # the time of the last arrival of each warp
         self._relaxed = self.arrived.copy()  # threads whose last arrival was `.relaxed`
-        clusters = lanes.shape[0] // self._size
-        self._released: list[VectorClock | None] = [None] * clusters  # by what has arrived
-        self._done: list[VectorClock | None] = [None] * clusters  # by what had arrived when it was last complete
+        self._released = Passed()  # by what has arrived
+        self._done = Passed()  # by what had arrived when it was last complete
         self._site: Site | None = None
 
     # Rules 1 and 2
@@ -76,8 +75,9 @@ class ClusterBarrier:
         done = np.repeat(came & here.any(axis=(1, 2)).reshape(-1, self._size).any(axis=1), self._size)
         if not done.any():
             return 0
-        for cluster in np.flatnonzero(done[:: self._size]).tolist():
-            self._done[cluster], self._released[cluster] = self._released[cluster], None
+        rows = done[:: self._size]
+        self._done = self._done.only(~rows) | self._released.only(rows)
+        self._released = self._released.only(~rows)
         now = here & done[:, None, None]
         self._complete = self._complete | now
         waiting = self._waiting & now
@@ -100,23 +100,15 @@ class ClusterBarrier:
     # Rule 3
 
     def _release(self, lanes: Array, *, releases: bool) -> None:
-        blocks = np.asarray(lanes.any(axis=(1, 2)))
         self._when[lanes.any(axis=-1)] = self._clocks.now
         self._relaxed = self._relaxed & ~lanes if releases else self._relaxed | lanes
         causality, scope = self._clocks.causality, self._clocks.scopes.of("cluster")
-        if not releases and not causality.active:
+        if releases:
+            self._released |= self._clocks.passed_by(lanes)
+        elif causality.active:
+            self._released |= causality.fenced(lanes, scope)
+        else:
             return
-        for cluster in np.unique(np.flatnonzero(blocks) // self._size).tolist():
-            some, first = np.zeros(lanes.shape, bool), cluster * self._size
-            some[first : first + self._size] = lanes[first : first + self._size]
-            threads = [
-                (block, warp, np.flatnonzero(some[block, warp]).tolist())
-                for block, warp in np.argwhere(some.any(axis=-1)).tolist()
-            ]
-            clocks: list[VectorClock | None] = [*self._clocks.clocks_of(threads)] if releases else []
-            if not releases:
-                clocks = [causality.clocks_of(*thread, "relaxed", scope, None)[scope] for thread in threads]
-            self._released[cluster] = joined([self._released[cluster], *clocks])
         self._clocks.tick()
 
     def _leave(self, lanes: Array) -> None:
@@ -134,11 +126,7 @@ class ClusterBarrier:
             self._clocks.synchronize_blocks(whole)
         if self._size == 1:
             lanes = lanes & ~whole[:, None, None]
-        for cluster in np.unique(np.flatnonzero(lanes.any(axis=(1, 2))) // self._size).tolist():
-            if (clock := self._done[cluster]) is not None:
-                first = cluster * self._size
-                where = np.argwhere(lanes[first : first + self._size])
-                self._clocks.causality.acquire(where + np.array([first, 0, 0]), clock)
+        self._clocks.causality.acquire(np.argwhere(lanes), self._done)
         self._clocks.tick()
 
     # Rule 4

@@ -1,14 +1,14 @@
 """The phases of the mbarriers of a batch: the order that they establish, who has looked at them, and their ledgers.
 
-The rules are in `mbarriers` and `report.asynchronous_rules`.
+The rules are in `mbarriers` and `report.asynchronous_rules`. The mbarriers at one place in the shared memory of the
+blocks of one rank, one for each cluster, are kept together: their arrivals, and what these pass on, are arrays by
+cluster.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,41 +16,37 @@ from ..._arrays import Array
 from ...operations import MemoryScope
 from ..base import Site
 from ..memory import SharedMemory, Touch
-from ..order import ByScope, Released, ThreadScope, VectorClock, VectorClocks, joined
+from ..order import Passed, ThreadScope, VectorClocks
 
 _MOST = 6  # lines of a ledger that a report shows
 _DID = {"arrives": "{} arrival{s}", "expects": "expects {} byte{s}", "brings": "brings {} byte{s}"}
 
 
-class Freed(NamedTuple):
-    """What threads of a warp release that arrive at an mbarrier."""
-
-    block: int  # of the batch
-    clocks: ByScope
-    clock: VectorClock | None  # what they know, whatever the scope; None for a `.relaxed` arrival
-
-
 @dataclass(eq=False)
 class _Phases:
-    """The phases of one mbarrier.
+    """The phases of the mbarriers at one place, one for each cluster.
 
     Attributes
     ----------
-    now, done : Released
-        What the threads have released that have arrived in this phase, and in the complete ones.
-    words : list of ndarray of uint64
-        Of the operations that have completed in this phase.
-    ledger : Counter
-        What this phase has counted: arrivals or bytes, by what was done and the line.
-    number : int
-        Of the current phase.
+    begun : ndarray of bool
+        Whether there is one, `[row]`.
+    number : ndarray of int
+        Of the current phase, `[row]`.
+    now, done : Passed
+        What arrivals have passed on in this phase, and in the complete ones, to any thread of the mbarrier's block.
+    far_now, far_done : Passed
+        The same of arrivals from other blocks, for threads that look in the scope of the cluster or a wider one.
+    ledger : dict of (str, Site) to ndarray of int
+        What this phase has counted, `[row]`: arrivals or bytes, by what was done and the line.
     """
 
-    now: Released
-    done: Released
-    words: list[Array] = field(default_factory=list)
-    ledger: Counter[tuple[str, Site]] = field(default_factory=Counter)
-    number: int = 0
+    begun: Array
+    number: Array
+    now: Passed = field(default_factory=Passed)
+    done: Passed = field(default_factory=Passed)
+    far_now: Passed = field(default_factory=Passed)
+    far_done: Passed = field(default_factory=Passed)
+    ledger: dict[tuple[str, Site], Array] = field(default_factory=dict)
 
 
 class MbarrierPhases:
@@ -65,105 +61,130 @@ class MbarrierPhases:
     """
 
     def __init__(self, clocks: VectorClocks, shared: SharedMemory, shape: tuple[int, int, int]) -> None:
-        self._clocks, self._shared = clocks, shared
-        self._at: dict[int, _Phases] = {}
+        self._clocks, self._shared, self._shape = clocks, shared, shape
+        self._rows, self._cluster = shape[0] // clocks.scopes.cluster, clocks.scopes.cluster
+        self._at: dict[tuple[int, int], _Phases] = {}  # by rank and address
         # The mbarrier that each thread last looked at without success, -1 for none.
         self._looked: Array = np.full(shape, -1, np.int64)
 
-    def _phases(self, offset: int) -> _Phases:
-        if (found := self._at.get(offset)) is None:
-            self.begin(offset)
-            found = self._at[offset]
+    def _places(self, offsets: Array) -> Iterator[tuple[_Phases, Array, Array]]:
+        """Yield the phases at each place, the rows of these mbarriers, and which of the offsets they are."""
+        block, address = self._shared.places_of(offsets)
+        row, rank = np.divmod(block, self._cluster)
+        key = address * self._cluster + rank
+        if len(key) and (key == key[0]).all():
+            yield self._phases(int(rank[0]), int(address[0])), row, np.arange(len(offsets))
+            return
+        for one in np.unique(key).tolist():
+            which = np.flatnonzero(key == one)
+            yield self._phases(one % self._cluster, one // self._cluster), row[which], which
+
+    def _phases(self, rank: int, address: int) -> _Phases:
+        if (found := self._at.get((rank, address))) is None:
+            found = self._at[rank, address] = _Phases(np.zeros(self._rows, bool), np.zeros(self._rows, np.int64))
         return found
 
-    def begin(self, offset: int) -> None:
-        """Begin the phases of an mbarrier."""
-        self._at[offset] = _Phases(Released(self._clocks.scopes), Released(self._clocks.scopes))
+    def _one(self, offset: int) -> tuple[_Phases, int]:
+        phases, row, _ = next(self._places(np.array([offset])))
+        return phases, int(row[0])
 
-    def known(self, offset: int) -> bool:
-        """Whether an mbarrier has begun, and not ended."""
-        return offset in self._at
+    def _flags(self, rows: Array) -> Array:
+        found: Array = np.zeros(self._rows, bool)
+        found[rows] = True
+        return found
 
-    def forget(self, offset: int) -> None:
-        """Forget the phases of an mbarrier that ends."""
-        self._at.pop(offset, None)
+    def begin(self, offsets: Array) -> None:
+        """Begin the phases of mbarriers."""
+        for phases, rows, _ in self._places(offsets):
+            others = ~self._flags(rows)
+            phases.begun[rows], phases.number[rows] = True, 0
+            phases.now, phases.done = phases.now.only(others), phases.done.only(others)
+            phases.far_now, phases.far_done = phases.far_now.only(others), phases.far_done.only(others)
+            self._clear(phases, rows)
+
+    def known(self, offsets: Array) -> Array:
+        """Return which mbarriers have begun, and not ended."""
+        found: Array = np.zeros(len(offsets), bool)
+        for phases, rows, which in self._places(offsets):
+            found[which] = phases.begun[rows]
+        return found
+
+    def forget(self, offsets: Array) -> None:
+        """Forget the phases of mbarriers that end."""
+        self.begin(offsets)
+        for phases, rows, _ in self._places(offsets):
+            phases.begun[rows] = False
 
     @property
     def known_at(self) -> list[int]:
         """The offsets of all mbarriers."""
-        return [*self._at]
+        found = []
+        for (rank, address), phases in self._at.items():
+            blocks = np.flatnonzero(phases.begun) * self._cluster + rank
+            found += self._shared.offsets_of(blocks, address).tolist()
+        return found
 
     # The order
 
-    def arriving(self, touch: Touch, scope: MemoryScope, *, releases: bool) -> dict[int, Freed]:
-        """Return what threads release that arrive, or only what their fences do, by the place of the first among them.
+    def arrive(self, touch: Touch, which: Array, scope: MemoryScope, *, releases: bool) -> None:
+        """Let threads, by their places in an access, arrive in the current phases: pass on what they know.
 
-        Threads of a warp that arrive at one mbarrier count as one.
+        Without `releases`, only what their fences have released.
         """
-        of = self._clocks.scopes.of(scope)
-        who = touch.who
-        key = np.stack([who.block, who.warp, touch.offset], axis=1)
-        parts = np.flatnonzero(np.concatenate([[True], (key[1:] != key[:-1]).any(axis=1)]))
-        groups: dict[tuple[int, int, int], tuple[int, list[int]]] = {}
-        lanes_of = np.split(who.lane, parts[1:])
-        for at, (block, warp, offset), some in zip(parts.tolist(), key[parts].tolist(), lanes_of, strict=True):
-            groups.setdefault((block, warp, offset), (at, []))[1].extend(some.tolist())
-        if not releases:
-            fences = self._clocks.causality.clocks_of
-            return {
-                at: Freed(block, fences(block, warp, lanes, "relaxed", of, None), None)
-                for (block, warp, _), (at, lanes) in groups.items()
-            }
-        threads = [(block, warp, lanes) for (block, warp, _), (_, lanes) in groups.items()]
-        levels = [level for level in self._clocks.scopes.levels if level <= of]
-        clocks = self._clocks.clocks_of(threads)
-        return {
-            at: Freed(block, dict.fromkeys(levels, clock), clock)
-            for (block, *_), (at, _), clock in zip(threads, groups.values(), clocks, strict=True)
-        }
+        of, who, far = self._clocks.scopes.of(scope), touch.who.some(which), None
+        for phases, _, some in self._places(touch.offset[which]):
+            threads: Array = np.zeros(self._shape, bool)
+            threads[who.block[some], who.warp[some], who.lane[some]] = True
+            if self._cluster > 1:
+                own = np.zeros(self._shape[0], bool)
+                own[self._shared.places_of(touch.offset[which[some]])[0]] = True
+                far = threads & ~own[:, None, None]
+                threads &= own[:, None, None]
+            if releases:
+                if threads.any():
+                    phases.now |= self._clocks.passed_by(threads)
+                if far is not None and far.any():
+                    passed = self._clocks.passed_by(far)
+                    phases.now |= self._clocks.over(passed)
+                    if of >= ThreadScope.CLUSTER:
+                        phases.far_now |= passed
+                continue
+            phases.now |= self._clocks.causality.fenced(threads, ThreadScope.CTA)
+            if far is not None and of >= ThreadScope.CLUSTER:
+                phases.far_now |= self._clocks.causality.fenced(far, ThreadScope.CLUSTER)
 
-    def release(self, offset: int, several: Sequence[Freed]) -> None:
-        """Join what threads release to what the current phase does."""
-        now, own, first = self._phases(offset).now, self._block(offset), self._clocks.blocks.start
-        for block in dict.fromkeys(freed.block for freed in several):
-            some = [freed for freed in several if freed.block == block]
-            now.add(first + block, *(freed.clocks for freed in some))
-            if block != own and (over := joined(freed.clock for freed in some)) is not None:
-                now.add(first + own, {ThreadScope.CTA: self._clocks.over(over)})
+    def bring(self, offsets: Array, words: Array) -> None:
+        """Note that operations, whose access words `[n]` are given, complete in the current phases."""
+        for phases, _, which in self._places(offsets):
+            phases.now |= self._clocks.of_accesses(words[which])
 
-    def _block(self, offset: int) -> int:
-        """Return the block of the batch in whose memory an mbarrier lies."""
-        return int(self._shared.blocks_of(np.array(offset)))
-
-    def bring(self, offset: int, word: Any) -> None:
-        """Note that an operation, whose access word is given, completes in the current phase."""
-        self._phases(offset).words.append(word)
-
-    def complete(self, offset: int) -> None:
-        """Complete the current phase."""
-        phases = self._phases(offset)
-        if phases.words:
-            known = self._clocks.clock_of_agents(np.array(phases.words, np.uint64))
-            phases.now.add(self._clocks.blocks.start + self._block(offset), {ThreadScope.CTA: known})
-        phases.done.join(phases.now)
-        phases.now = Released(self._clocks.scopes)
-        phases.words.clear()
-        phases.ledger.clear()
-        phases.number += 1
+    def complete(self, offsets: Array) -> None:
+        """Complete the current phases."""
+        for phases, rows, _ in self._places(offsets):
+            some = self._flags(rows)
+            phases.done |= phases.now.only(some)
+            phases.far_done |= phases.far_now.only(some)
+            phases.now, phases.far_now = phases.now.only(~some), phases.far_now.only(~some)
+            phases.number[rows] += 1
+            self._clear(phases, rows)
 
     def number(self, offset: int) -> int:
         """Return the number of the current phase of an mbarrier."""
-        return self._phases(offset).number
+        phases, row = self._one(offset)
+        return int(phases.number[row])
 
     def observe(self, touch: Touch, complete: Array, scope: MemoryScope, *, acquires: bool) -> None:
         """Let threads that observe a complete phase of their mbarrier, bool `[n]`, acquire its clocks, or find them."""
-        of = self._clocks.scopes.of(scope)
-        who = np.stack([touch.who.block, touch.who.warp, touch.who.lane], axis=1)
-        place = np.flatnonzero(complete)
-        place = place[np.argsort(touch.offset[place], kind="stable")]
-        offsets, first = np.unique(touch.offset[place], return_index=True)
-        for offset, some in zip(offsets.tolist(), np.split(who[place], first[1:]), strict=False):
-            self._clocks.causality.observe(some, self._phases(offset).done, of, acquires=acquires)
+        of, causality = self._clocks.scopes.of(scope), self._clocks.causality
+        who = np.stack([touch.who.block, touch.who.warp, touch.who.lane], axis=1)[complete]
+        for phases, _, which in self._places(touch.offset[complete]):
+            far = phases.done | phases.far_done
+            if acquires:
+                causality.acquire(who[which], far if of >= ThreadScope.CLUSTER else phases.done)
+            else:
+                found = {level: far if min(level, of) >= ThreadScope.CLUSTER else phases.done
+                         for level in self._clocks.scopes.levels}  # fmt: skip
+                causality.sees(who[which], phases, found)
 
     # Looks
 
@@ -173,22 +194,33 @@ class MbarrierPhases:
 
     def waited_for(self, lanes: Array) -> Iterator[int]:
         """Yield the offsets of the mbarriers that threads looked at last, without success."""
-        found = np.unique(self._looked[lanes])
+        found: Array = np.unique(self._looked[lanes])
         yield from found[found >= 0].tolist()
 
     # The ledger
 
-    def count(self, offset: int, did: str, site: Site, number: int) -> None:
-        """Enter what happened in the current phase."""
-        self._phases(offset).ledger[did, site] += number
+    def count(self, offsets: Array, did: str, site: Site, numbers: Array) -> None:
+        """Enter what happened in the current phases."""
+        for phases, rows, which in self._places(offsets):
+            if (entry := phases.ledger.get((did, site))) is None:
+                entry = phases.ledger[did, site] = np.zeros(self._rows, np.int64)
+            np.add.at(entry, rows, numbers[which])
+
+    def _clear(self, phases: _Phases, rows: Array) -> None:
+        for key, entry in [*phases.ledger.items()]:
+            entry[rows] = 0
+            if not entry.any():
+                del phases.ledger[key]
 
     def ledger(self, offset: int) -> str:
         """Describe what the current phase has counted."""
-        if offset not in self._at or not (entries := self._at[offset].ledger):
+        phases, row = self._one(offset)
+        entries = [(key, int(entry[row])) for key, entry in phases.ledger.items() if entry[row]]
+        if not entries:
             return "nothing has come in this phase"
         lines = [
             f"{_DID[did].format(number, s='s' * (number != 1))} at {site.place}"
-            for (did, site), number in [*entries.items()][:_MOST]
+            for (did, site), number in entries[:_MOST]
         ]
         more = [f"{len(entries) - _MOST} more lines"] if len(entries) > _MOST else []
         return ", ".join([*lines, *more])

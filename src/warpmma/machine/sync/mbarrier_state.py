@@ -15,7 +15,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..._arrays import Array
 
 MOST = (1 << 20) - 1
 """The most arrivals that a phase can expect, and the most bytes."""
@@ -66,6 +70,28 @@ class Event(NamedTuple):
     last: bool = True  # whether it may complete the phase
 
 
+class Events(NamedTuple):
+    """The same of n instructions or operations, each an array `[n]`."""
+
+    arrivals: Array
+    expects: Array
+    drops: Array
+    raises: Array
+    last: bool = True
+
+    @classmethod
+    def of(cls, number: int, *, arrivals: Any = 0, expects: Any = 0, drops: Any = 0, raises: Any = 0,
+           last: bool = True) -> Events:  # fmt: skip
+        """Return n events, given what each, or all, do."""
+        given = (np.broadcast_to(np.asarray(x, np.int64), number) for x in (arrivals, expects, drops, raises))
+        return cls(next(given), next(given), next(given), next(given), last)
+
+    def at(self, place: int) -> Event:
+        """Return one of them."""
+        arrivals, expects, drops, raises = (int(x[place]) for x in self[:4])
+        return Event(arrivals, expects, drops, raises, self.last)
+
+
 class Outcome(NamedTuple):
     """The state after an event, whether that completed a phase, and what was wrong: a key of `FAULTS`, or ""."""
 
@@ -100,3 +126,46 @@ def applied(state: MbarrierState, event: Event) -> Outcome:
         return Outcome(after)
     after = after._replace(phase=1 - state.phase, pending=after.expected)
     return Outcome(after, completed=True, fault="" if event.last else "completes")
+
+
+def applied_to_all(words: Array, events: Events) -> tuple[Array, Array] | None:
+    """Return what n events do to as many states, words `[n]`: the words, and which phases that completes.
+
+    None if one of them is a fault or does nothing: then `applied` tells.
+    """
+    pending = pending_of(words)
+    left, awaited = pending + events.raises - events.arrivals, bytes_of(words) + events.expects
+    expects = expected_of(words) - events.drops
+    wrong = (words >> np.uint64(VALID_BIT) & np.uint64(1) == 0) | (np.abs(awaited) > MOST) | (left < 0) | (expects < 0)
+    nothing = (events.arrivals == 0) & (events.expects == 0) & (events.raises == 0)
+    completed = (left == 0) & (awaited == 0)
+    if (wrong | nothing | (pending + events.raises > MOST) | (completed & (not events.last))).any():
+        return None
+    phase = words >> np.uint64(PHASE_BIT) ^ completed.astype(np.uint64)
+    counts = _field(np.where(completed, expects, left), PENDING_BIT, MOST) | _field(expects, _EXPECTED, MOST)
+    valid = np.uint64(1 << VALID_BIT)
+    return phase << np.uint64(PHASE_BIT) | counts | _field(awaited, _BYTES, _MOST_BYTES) | valid, completed
+
+
+def pending_of(words: Array) -> Array:
+    """Return the pending arrivals of states."""
+    return _number(words, PENDING_BIT)
+
+
+def expected_of(words: Array) -> Array:
+    """Return the arrivals that the phases of states expect."""
+    return _number(words, _EXPECTED)
+
+
+def bytes_of(words: Array) -> Array:
+    """Return the pending bytes of states."""
+    bytes_ = -(words >> np.uint64(_BYTES)).astype(np.int64) & _MOST_BYTES
+    return np.asarray(bytes_ - (_MOST_BYTES + 1) * (bytes_ > MOST))
+
+
+def _number(words: Array, bit: int) -> Array:
+    return np.asarray(-(words >> np.uint64(bit)).astype(np.int64) & MOST)
+
+
+def _field(numbers: Array, bit: int, most: int) -> Array:
+    return np.asarray((-numbers & most).astype(np.uint64) << np.uint64(bit))
