@@ -10,12 +10,13 @@ import pytest
 import warpmma as wm
 from warpmma.kernel import HazardError, Output, launch
 from warpmma.machine.base import grain_engine, memory_engine
-from warpmma.machine.base.grain_engine import GrainRuns
-from warpmma.machine.base.memory_engine import get, put
+from warpmma.machine.base.grain_engine import PAGE, GrainRuns, GrainTable
+from warpmma.machine.base.memory_engine import get, put, spread
 
 NATIVE, GRAINS = memory_engine.NATIVE, grain_engine.GRAINS
 needs_native = pytest.mark.skipif(NATIVE is None, reason="the native engine is not built")
 THREAD, WARP, BLOCK, TIME, LAST = 24, 29, 34, 2, (1 << 22) - 1
+FEW = np.zeros(4, np.uint64), np.zeros(1, np.uint64)  # a table
 
 
 def both(monkeypatch: pytest.MonkeyPatch, ask: Any) -> tuple[Any, Any]:
@@ -79,14 +80,28 @@ def test_bytes(size: int, phase: int, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (mine == other).all() and (get(mine, offset[-1:], size, phase) == data[-1]).all()
 
 
+def in_pages(rng: np.random.Generator, n: int) -> GrainTable:
+    """Draw a table: some pages have one word, others mostly nothing."""
+    table = GrainTable(words(rng, n))
+    table.words[rng.random(n) < rng.choice([0, 0.99, 1])] = 0
+    whole = rng.random(len(table.pages)) < rng.choice([0, 0.5, 1])
+    table.pages[whole] = words(rng, int(whole.sum()))
+    return table
+
+
+def copied(table: GrainTable) -> GrainTable:
+    made = GrainTable(table.words.copy())
+    made.pages[:] = table.pages
+    return made
+
+
 @needs_native
-@pytest.mark.parametrize("grains", [1, 4])
+@pytest.mark.parametrize("grains", [1, 4, PAGE // 2, PAGE * 3])
 def test_what_is_known_of_grains(grains: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rng, answers = np.random.default_rng(grains), []
     for _ in range(400):
         count = int(rng.choice([2, 8, 40]))
-        table, mine = words(rng, count * grains), words(rng, 12) | np.uint64(1 << BLOCK)
-        table[rng.random(len(table)) < rng.choice([0, 0.99])] = 0
+        table, mine = in_pages(rng, count * grains), words(rng, 12) | np.uint64(1 << BLOCK)
         places = GrainRuns(rng.integers(0, count, 12) * grains, grains)
         if count > 12 and rng.random() < 0.5:  # each lane above the one before
             places = GrainRuns(np.sort(rng.permutation(count)[:12]) * grains, grains)
@@ -95,33 +110,56 @@ def test_what_is_known_of_grains(grains: int, monkeypatch: pytest.MonkeyPatch) -
         first = both(monkeypatch, lambda a=(table, places, mine, floor), b=bits: grain_engine.ordered(*a, **b))
 
         def noted(a: Any = (table, places, mine)) -> Any:
-            made = a[0].copy()
-            return grain_engine.note(made, a[1], a[2]), made.tolist()
+            made = copied(a[0])
+            return grain_engine.note(made, a[1], a[2]), made.every().tolist()
 
         def counted(a: Any = (count * grains, places, mine), seed: int = int(rng.integers(1 << 30))) -> Any:
-            tables = tuple(words(np.random.default_rng(seed + i), a[0]) for i in range(3))
+            tables = tuple(in_pages(np.random.default_rng(seed + i), a[0]) for i in range(3))
             grain_engine.count_readers(
                 tables, a[1], a[2], thread=np.uint64(THREAD), warp=np.uint64(WARP), block=np.uint64(BLOCK)
             )
-            return [x.tolist() for x in tables]
+            return [x.every().tolist() for x in tables]
 
         flags = rng.random(count * grains) < 0.97
         assert first[0] == first[1]
 
         def filled(a: Any = (table, flags, places)) -> Any:
-            tables = a[0].copy(), a[1].copy()
-            grain_engine.fill(tables[0], a[2], 7)
-            grain_engine.fill(tables[1], a[2], True)
-            return [x.tolist() for x in tables]
+            of_words, of_flags = copied(a[0]), a[1].copy()
+            grain_engine.fill(of_words, a[2], 7)
+            grain_engine.set_flags(of_flags, a[2], True)
+            return of_words.every().tolist(), of_flags.tolist()
 
         for ask in (
             noted, counted, filled, lambda a=(flags, places): grain_engine.all_set(*a),
             lambda a=(table, places): grain_engine.none(*a),
+            lambda a=(table, places): grain_engine.words_at(*a).tolist(),
         ):  # fmt: skip
             one, other = both(monkeypatch, ask)
             assert one == other
+        every, of_some = copied(table).every(), table.of(places.all)
+        assert (of_some == every[places.all]).all() and (table.finer(3).every() == np.repeat(every, 3)).all()
         answers.append(first[0])
     assert {*answers} == {True, False}
+
+
+@needs_native
+def test_a_whole_page_is_written_at_once() -> None:
+    table = GrainTable.empty(2 * PAGE + 5)
+    assert grain_engine.note(table, GrainRuns(np.array([0, PAGE]), PAGE), np.array([3, 4], np.uint64))
+    assert table.pages.tolist() == [3, 4, 0] and not table.words.any()
+    grain_engine.fill(table, GrainRuns(np.array([PAGE + 1]), 1), 9)
+    assert table.pages.tolist() == [3, grain_engine.MIXED, 0]
+    assert table.every()[PAGE - 1 : PAGE + 3].tolist() == [3, 4, 9, 4]
+
+
+@needs_native
+@pytest.mark.parametrize("size", [4, 16, 24])
+def test_bytes_of_some_lanes(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(size)
+    lanes = rng.random((3, 2, 32)) < 0.5
+    data = rng.integers(0, 256, (int(lanes.sum()), size), np.uint8)
+    one, other = both(monkeypatch, lambda: spread(data, lanes))
+    assert (one == other).all() and (one[lanes] == data).all() and not one[~lanes].any()
 
 
 @needs_native
@@ -144,20 +182,21 @@ def test_rows_that_are_alike(monkeypatch: pytest.MonkeyPatch) -> None:
         lambda: NATIVE.gather(np.zeros(8, np.uint8), np.array([-1]), 4, np.zeros(4, np.uint8)),
         lambda: NATIVE.gather(np.zeros(8, np.uint8), np.array([0]), 4, np.zeros(3, np.uint8)),
         lambda: NATIVE.scatter(np.zeros(8, np.uint8), np.array([5]), 4, np.zeros(4, np.uint8)),
-        lambda: GRAINS.note(np.zeros(4, np.uint64), np.array([4]), 1, np.zeros(1, np.uint64)),
-        lambda: GRAINS.note(np.zeros(4, np.uint64), np.array([3]), 2, np.zeros(1, np.uint64)),
-        lambda: GRAINS.note(np.zeros(4, np.uint64), np.array([1, 2, 3]), 1, np.zeros(2, np.uint64)),
-        lambda: GRAINS.ordered(
-            np.zeros(4, np.uint64), np.array([0, 1]), 1, np.zeros(1, np.uint64), THREAD, BLOCK, TIME, LAST, 0
-        ),
+        lambda: GRAINS.note(*FEW, np.array([4]), 1, np.zeros(1, np.uint64)),
+        lambda: GRAINS.note(*FEW, np.array([3]), 2, np.zeros(1, np.uint64)),
+        lambda: GRAINS.note(*FEW, np.array([1, 2, 3]), 1, np.zeros(2, np.uint64)),
+        lambda: GRAINS.note(FEW[0], np.zeros(2, np.uint64), np.array([1]), 1, np.zeros(1, np.uint64)),
+        lambda: NATIVE.spread(np.zeros(8, np.uint8), 4, np.ones(3, bool), np.zeros(12, np.uint8)),
+        lambda: GRAINS.ordered(*FEW, np.array([0, 1]), 1, np.zeros(1, np.uint64), THREAD, BLOCK, TIME, LAST, 0),
         lambda: GRAINS.all_set(np.zeros(4, bool), np.array([-1]), 1),
-        lambda: GRAINS.none(np.zeros(4, np.uint64), np.array([0]), 5),
-        lambda: GRAINS.fill(np.zeros(4, bool), np.array([4]), 1, True),
+        lambda: GRAINS.none(*FEW, np.array([0]), 5),
+        lambda: GRAINS.set(np.zeros(4, bool), np.array([4]), 1, True),
+        lambda: GRAINS.fill(*FEW, np.array([4]), 1, 1),
         lambda: NATIVE.alike(np.zeros(5, np.int64), 3, np.zeros(2, np.int64)),
     ],
 )
 def test_memory_beyond_is_refused(call: Any) -> None:
-    with pytest.raises(ValueError, match=r"beyond|bytes|room|grains|words"):
+    with pytest.raises(ValueError, match=r"beyond|bytes|room|grains|words|pages"):
         call()
 
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <vector>
 
@@ -45,110 +46,272 @@ struct Touched {
 // How many lanes ahead a table is asked for: its memory is far larger than a cache, and lanes of a warp are neighbours.
 constexpr size_t ahead = 64;
 
-// Whether all that a table has of grains is nothing, a thread's own, or of its block and before a time.
-bool ordered(KnownWords table, Places first, size_t each, KnownWords words, uint64_t thread_bit, uint64_t block_bit,
-             uint64_t time_bit, uint64_t last_time, uint64_t floor) {
-  const Touched touched(first, each, table.shape(0));
-  touched.of(words);
-  const uint64_t *known = table.data(), *who = words.data();
-  for (size_t i = 0; i < touched.n; i++) {
-    const uint64_t* at = known + touched.first[i];
-    for (size_t k = 0; k < each; k++) {
-      const uint64_t other = at[k], differ = other ^ who[i];
-      if (other == 0 || differ >> thread_bit == 0) continue;
-      if (differ >> block_bit != 0 || (other >> time_bit & last_time) >= floor) return false;
+// A word for each grain, by pages: the word of all grains of a page, or `mixed`, and then each has its own.
+constexpr size_t page_bits = 7, page = size_t(1) << page_bits;
+constexpr uint64_t mixed = ~uint64_t(0);
+
+template <class Word>
+struct Table {
+  Table(Vector<Word> table, Vector<Word> of_pages)
+      : words(table.data()), pages(of_pages.data()), count(table.shape(0)) {
+    if (of_pages.shape(0) != (count + page - 1) >> page_bits) refuse("not as many pages as a table has");
+  }
+  // Calls `body` with a word and the grains, from the first on, that have it, until it returns false; whether none has.
+  template <class Body>
+  bool runs(size_t first, size_t each, Body body) const {
+    for (size_t at = first, end = first + each; at < end;) {
+      const size_t until = std::min(end, ((at >> page_bits) + 1) << page_bits);
+      if (const uint64_t one = pages[at >> page_bits]; one != mixed) {
+        if (!body(one, at, until)) return false;
+      } else {
+        for (size_t k = at; k < until; k++)
+          if (!body(words[k], k, k + 1)) return false;
+      }
+      at = until;
     }
+    return true;
+  }
+  // Asks for the word of a grain, which is needed soon.
+  void soon(size_t at) const {
+    if (pages[at >> page_bits] == mixed) __builtin_prefetch(words + at);
+  }
+  // Gives each grain of a page a word of its own.
+  void mix(size_t number) const {
+    if (pages[number] == mixed) return;
+    std::fill(words + (number << page_bits), words + std::min(count, (number + 1) << page_bits), pages[number]);
+    pages[number] = mixed;
+  }
+  void mix(const Touched& touched) const {
+    for (size_t i = 0; i < touched.n; i++)
+      for (size_t p = size_t(touched.first[i]) >> page_bits; p <= (touched.first[i] + touched.each - 1) >> page_bits;
+           p++)
+        mix(p);
+  }
+  // Writes one word for grains.
+  void put(size_t first, size_t each, uint64_t word) const {
+    for (size_t at = first, end = first + each; at < end;) {
+      const size_t number = at >> page_bits, begin = number << page_bits;
+      const size_t whole = std::min(count, begin + page), until = std::min(end, whole);
+      if (at == begin && until == whole) {
+        pages[number] = word;
+      } else if (pages[number] != word) {
+        mix(number);
+        std::fill(words + at, words + until, word);
+      }
+      at = until;
+    }
+  }
+  Word *words, *pages;
+  size_t count;
+};
+using Kept = Table<uint64_t>;
+using Known = Table<const uint64_t>;
+
+// Whether all that a table has of grains is nothing, a thread's own, or of its block and before a time.
+bool ordered(KnownWords table, KnownWords pages, Places first, size_t each, KnownWords words, uint64_t thread_bit,
+             uint64_t block_bit, uint64_t time_bit, uint64_t last_time, uint64_t floor) {
+  const Known known(table, pages);
+  const Touched touched(first, each, known.count);
+  touched.of(words);
+  const uint64_t* who = words.data();
+  for (size_t i = 0; i < touched.n; i++) {
+    const bool so = known.runs(touched.first[i], each, [&](uint64_t other, size_t, size_t) {
+      const uint64_t differ = other ^ who[i];
+      if (other == 0 || differ >> thread_bit == 0) return true;
+      return differ >> block_bit == 0 && (other >> time_bit & last_time) < floor;
+    });
+    if (!so) return false;
   }
   return true;
 }
 
-// The same, or before a time that `known_times` has in the row of the thread: 0. -1 if some access is not; otherwise
-// how many lanes need a row and have none (-1 in `rows`), with the lanes in `missing`. A row has a time for each thread
-// of the block, then one for each number of an mbarrier.
-int64_t ordered_by(KnownWords table, Places first, size_t each, KnownWords words, uint64_t thread_bit,
+// What is known of the order of accesses: `known_times`. A row has a time for each thread of the block, then one for
+// each number of an mbarrier; a thread without a row has -1 in `rows`.
+struct Proof {
+  Proof(uint64_t thread_bit, uint64_t block_bit, uint64_t time_bit, uint64_t last_time, uint64_t floor,
+        uint64_t first_block, uint64_t threads, uint64_t mbarrier, Vector<const int64_t> rows,
+        Vector<const uint32_t> times, uint64_t width)
+      : thread_bit(thread_bit),
+        block_bit(block_bit),
+        time_bit(time_bit),
+        last_time(last_time),
+        floor(floor),
+        first_block(first_block),
+        threads(threads),
+        mbarrier(mbarrier),
+        numbers((uint64_t(1) << (block_bit - thread_bit)) - 1),
+        rows(rows.data()),
+        all(rows.shape(0)),
+        times(times.data()),
+        width(width),
+        held(width ? times.shape(0) / width : 0) {
+    if (width < threads + numbers + 1 || times.shape(0) < width) refuse("rows without room for all agents");
+  }
+  // The row of a thread, given by its word; null if it has none.
+  const uint32_t* row(uint64_t mine) const {
+    const uint64_t thread = mine >> thread_bit & numbers,
+                   place = ((mine >> block_bit) - first_block) * threads + thread;
+    if (thread >= threads || place >= all) refuse("words of threads beyond the batch");
+    if (rows[place] >= int64_t(held)) refuse("a row beyond the rows");
+    return rows[place] < 0 ? nullptr : times + uint64_t(rows[place]) * width;
+  }
+  enum Answer { yes, no, asks };
+  // Whether an access happens before what a thread does that has a row; `asks` where it would tell, and there is none.
+  Answer before(uint64_t other, uint64_t mine, const uint32_t* until) const {
+    const uint64_t differ = other ^ mine;
+    if (other == 0 || differ >> thread_bit == 0) return yes;
+    const uint64_t time = other >> time_bit & last_time, number = other >> thread_bit & numbers;
+    uint64_t agent = number;
+    if (differ >> block_bit == mbarrier) {
+      agent += threads;
+    } else {
+      if (differ >> block_bit != 0 || number >= threads) return no;
+      if (time < floor) return yes;
+    }
+    if (!until) return asks;
+    return time < until[agent] ? yes : no;
+  }
+  uint64_t thread_bit, block_bit, time_bit, last_time, floor, first_block, threads, mbarrier, numbers;
+  const int64_t* rows;
+  uint64_t all;
+  const uint32_t* times;
+  uint64_t width, held;
+};
+
+// The same as `ordered`, or before a time that `known_times` has in the row of the thread: 0. -1 if some access is not;
+// otherwise how many lanes need a row and have none, with the lanes in `missing`.
+int64_t ordered_by(KnownWords table, KnownWords pages, Places first, size_t each, KnownWords words, uint64_t thread_bit,
                    uint64_t block_bit, uint64_t time_bit, uint64_t last_time, uint64_t floor, uint64_t first_block,
                    uint64_t threads, uint64_t mbarrier, Vector<const int64_t> rows, Vector<const uint32_t> times,
                    uint64_t width, Vector<int64_t> missing) {
-  const Touched touched(first, each, table.shape(0));
+  const Known known(table, pages);
+  const Touched touched(first, each, known.count);
   touched.of(words);
   if (missing.shape(0) < touched.n) refuse("no room for the lanes without rows");
-  const uint64_t *known = table.data(), *who = words.data();
-  const uint64_t numbers = (uint64_t(1) << (block_bit - thread_bit)) - 1;
-  if (width < threads + numbers + 1 || times.shape(0) < width) refuse("rows without room for all agents");
-  const uint64_t all = rows.shape(0), held = times.shape(0) / width;
-  int64_t needed = 0, last_row = -1;
+  const Proof proof(thread_bit, block_bit, time_bit, last_time, floor, first_block, threads, mbarrier, rows, times,
+                    width);
+  const uint64_t* who = words.data();
+  int64_t needed = 0;
+  const uint32_t* last_row = nullptr;
   uint64_t last = 0, last_block = 0;  // a word that the last row has proved: neighbours often meet the same
   for (size_t i = 0; i < touched.n; i++) {
-    if (i + ahead < touched.n) __builtin_prefetch(known + touched.first[i + ahead]);
-    const uint64_t* at = known + touched.first[i];
-    const uint64_t mine = who[i], thread = mine >> thread_bit & numbers;
-    const uint64_t place = ((mine >> block_bit) - first_block) * threads + thread;
-    if (thread >= threads || place >= all) refuse("words of threads beyond the batch");
-    const int64_t row = rows.data()[place];
-    if (row >= int64_t(held)) refuse("a row beyond the rows");
-    const uint32_t* until = row < 0 ? nullptr : times.data() + uint64_t(row) * width;
+    if (i + ahead < touched.n) known.soon(touched.first[i + ahead]);
+    const uint64_t mine = who[i];
+    const uint32_t* until = proof.row(mine);
     bool open = false;
-    if (row != last_row || mine >> block_bit != last_block) last = 0;
-    last_row = row, last_block = mine >> block_bit;
-    for (size_t k = 0; k < each; k++) {
-      const uint64_t other = at[k], differ = other ^ mine;
-      if (other == last || other == 0 || differ >> thread_bit == 0) continue;
-      const uint64_t time = other >> time_bit & last_time, number = other >> thread_bit & numbers;
-      uint64_t agent = number;
-      if (differ >> block_bit == mbarrier) {
-        agent += threads;
-      } else {
-        if (differ >> block_bit != 0 || number >= threads) return -1;
-        if (time < floor) continue;
-      }
-      if (!until)
-        open = true;
-      else if (time >= until[agent])
-        return -1;
-      else
-        last = other;
-    }
+    if (until != last_row || mine >> block_bit != last_block) last = 0;
+    last_row = until, last_block = mine >> block_bit;
+    const bool so = known.runs(touched.first[i], each, [&](uint64_t other, size_t, size_t) {
+      if (other == last) return true;
+      const auto answer = proof.before(other, mine, until);
+      if (answer == Proof::asks) open = true;
+      if (answer == Proof::yes && until && (other ^ mine) >> thread_bit != 0) last = other;
+      return answer != Proof::no;
+    });
+    if (!so) return -1;
     if (open) missing.data()[needed++] = int64_t(i);
   }
   return needed;
 }
 
+// Rule 4 of `shadow_memory`: which reads of some grains, each by one lane, writes of others do not end, `kept`. A write
+// ends the reads of its grains that happen before it. -1 if one does not or it is not known, or if a write has a part
+// of a read's grains, or writes are not in order; otherwise how many lanes of the writes need a row and have none, with
+// the lanes in `missing`.
+int64_t ends_reads(Places first, size_t each, KnownWords words, Places read_first, size_t read_each, KnownWords readers,
+                   uint64_t thread_bit, uint64_t block_bit, uint64_t time_bit, uint64_t last_time, uint64_t floor,
+                   uint64_t first_block, uint64_t threads, uint64_t mbarrier, Vector<const int64_t> rows,
+                   Vector<const uint32_t> times, uint64_t width, Vector<int64_t> missing, Vector<bool> kept) {
+  const Touched writes(first, each, ~size_t(0) >> 1), reads(read_first, read_each, ~size_t(0) >> 1);
+  writes.of(words);
+  reads.of(readers);
+  if (missing.shape(0) < writes.n || kept.shape(0) != reads.n) refuse("no room for what is found");
+  if (!writes.n || !writes.ascend()) return -1;
+  const Proof proof(thread_bit, block_bit, time_bit, last_time, floor, first_block, threads, mbarrier, rows, times,
+                    width);
+  const int64_t length = int64_t(each), of_read = int64_t(read_each);
+  std::vector<bool> asked(writes.n);
+  size_t at = 0;  // the last write that does not begin behind a read
+  for (size_t i = 0; i < reads.n; i++) {
+    const int64_t begin = reads.first[i], end = begin + of_read;
+    if (begin < writes.first[at] || (at + 1 < writes.n && begin >= writes.first[at + 1])) {
+      const int64_t* next = std::upper_bound(writes.first, writes.first + writes.n, begin);
+      at = next == writes.first ? 0 : size_t(next - writes.first) - 1;
+    }
+    const bool inside = begin >= writes.first[at] && end <= writes.first[at] + length;
+    if (!inside) {
+      const bool behind = begin >= writes.first[at] + length,
+                 ahead_of_next = at + 1 >= writes.n || end <= writes.first[at + 1];
+      if (!(begin < writes.first[at] ? end <= writes.first[at] : behind && ahead_of_next)) return -1;
+      kept.data()[i] = true;
+      continue;
+    }
+    kept.data()[i] = false;
+    const uint64_t mine = words.data()[at];
+    const auto answer = proof.before(readers.data()[i], mine, proof.row(mine));
+    if (answer == Proof::no) return -1;
+    if (answer == Proof::asks) asked[at] = true;
+  }
+  int64_t needed = 0;
+  for (size_t j = 0; j < writes.n; j++)
+    if (asked[j]) missing.data()[needed++] = int64_t(j);
+  return needed;
+}
+
 // Whether the grains of each lane have one word, which stands in `out` then.
-bool uniform(KnownWords table, Places first, size_t each, Words out) {
-  const Touched touched(first, each, table.shape(0));
+bool uniform(KnownWords table, KnownWords pages, Places first, size_t each, Words out) {
+  const Known known(table, pages);
+  const Touched touched(first, each, known.count);
   if (out.shape(0) != touched.n || each == 0) refuse("not as many words as lanes with grains");
   for (size_t i = 0; i < touched.n; i++) {
-    const uint64_t *at = table.data() + touched.first[i], one = at[0];
-    uint64_t differ = 0;
-    for (size_t k = 1; k < each; k++) differ |= at[k] ^ one;
-    if (differ) return false;
-    out.data()[i] = one;
+    const size_t begin = touched.first[i];
+    const bool so = known.runs(begin, each, [&](uint64_t word, size_t at, size_t) {
+      if (at == begin) out.data()[i] = word;
+      return word == out.data()[i];
+    });
+    if (!so) return false;
   }
   return true;
 }
 
+// The words of all grains of lanes, in order.
+void words_of(KnownWords table, KnownWords pages, Places first, size_t each, Words out) {
+  const Known known(table, pages);
+  const Touched touched(first, each, known.count);
+  if (out.shape(0) != touched.n * each) refuse("not as many words as grains");
+  for (size_t i = 0; i < touched.n; i++)
+    known.runs(touched.first[i], each, [&](uint64_t word, size_t at, size_t until) {
+      std::fill_n(out.data() + i * each + (at - touched.first[i]), until - at, word);
+      return true;
+    });
+}
+
 // Notes words in a table; whether each of them stands where it was noted.
-bool note(Words table, Places first, size_t each, KnownWords words) {
-  const Touched touched(first, each, table.shape(0));
+bool note(Words table, Words pages, Places first, size_t each, KnownWords words) {
+  const Kept known(table, pages);
+  const Touched touched(first, each, known.count);
   touched.of(words);
-  uint64_t* known = table.data();
   const uint64_t* who = words.data();
   if (touched.ascend()) {
-    for (size_t i = 0; i < touched.n; i++) std::fill_n(known + touched.first[i], each, who[i]);
+    for (size_t i = 0; i < touched.n; i++) known.put(touched.first[i], each, who[i]);
     return true;
   }
-  touched.every([=](size_t i, size_t, int64_t at) { known[at] = who[i]; });
+  known.mix(touched);
+  touched.every([=](size_t i, size_t, int64_t at) { known.words[at] = who[i]; });
   uint64_t differ = 0;
-  touched.every([&](size_t i, size_t, int64_t at) { differ |= known[at] ^ who[i]; });
+  touched.every([&](size_t i, size_t, int64_t at) { differ |= known.words[at] ^ who[i]; });
   return differ == 0;
 }
 
 // Rule 3 of `shadow_memory`, exactly as its slow form.
-void count_readers(Words last, Words lane, Words other, Places first, size_t each, KnownWords words,
-                   uint64_t thread_bit, uint64_t warp_bit, uint64_t block_bit) {
+void count_readers(Words last, Words lane, Words other, Words last_pages, Words lane_pages, Words other_pages,
+                   Places first, size_t each, KnownWords words, uint64_t thread_bit, uint64_t warp_bit,
+                   uint64_t block_bit) {
   if (lane.shape(0) != last.shape(0) || other.shape(0) != last.shape(0)) refuse("tables of different lengths");
-  const Touched touched(first, each, last.shape(0));
+  const Kept latest_of(last, last_pages), within_of(lane, lane_pages), far_of(other, other_pages);
+  const Touched touched(first, each, latest_of.count);
   touched.of(words);
+  for (const Kept* one : {&latest_of, &within_of, &far_of}) one->mix(touched);
   uint64_t *latest = last.data(), *within = lane.data(), *far = other.data();
   const uint64_t* who = words.data();
   if (touched.ascend()) {  // each the only one there
@@ -213,25 +376,30 @@ bool all_set(Vector<const bool> flags, Places first, size_t each) {
   const Touched touched(first, each, flags.shape(0));
   const bool* set = flags.data();
   for (size_t i = 0; i < touched.n; i++)
-    if (!std::all_of(set + touched.first[i], set + touched.first[i] + each, [](bool x) { return x; })) return false;
+    if (std::memchr(set + touched.first[i], 0, each)) return false;
   return true;
 }
 
-// Whether a table has nothing of some grains.
-bool none(KnownWords table, Places first, size_t each) {
-  const Touched touched(first, each, table.shape(0));
-  const uint64_t* known = table.data();
-  uint64_t any = 0;
-  touched.every([&](size_t, size_t, int64_t at) { any |= known[at]; });
-  return any == 0;
+// Sets or clears flags.
+void set(Vector<bool> flags, Places first, size_t each, bool value) {
+  const Touched touched(first, each, flags.shape(0));
+  for (size_t i = 0; i < touched.n; i++) std::fill_n(flags.data() + touched.first[i], each, value);
 }
 
-// Puts one value into a table.
-template <class T>
-void fill(Vector<T> table, Places first, size_t each, T value) {
-  const Touched touched(first, each, table.shape(0));
-  T* known = table.data();
-  for (size_t i = 0; i < touched.n; i++) std::fill_n(known + touched.first[i], each, value);
+// Whether a table has nothing of some grains.
+bool none(KnownWords table, KnownWords pages, Places first, size_t each) {
+  const Known known(table, pages);
+  const Touched touched(first, each, known.count);
+  for (size_t i = 0; i < touched.n; i++)
+    if (!known.runs(touched.first[i], each, [](uint64_t word, size_t, size_t) { return word == 0; })) return false;
+  return true;
+}
+
+// Puts one word into a table.
+void fill(Words table, Words pages, Places first, size_t each, uint64_t value) {
+  const Kept known(table, pages);
+  const Touched touched(first, each, known.count);
+  for (size_t i = 0; i < touched.n; i++) known.put(touched.first[i], each, value);
 }
 
 }  // namespace
@@ -245,8 +413,11 @@ void bind_grains(nb::module_& m) {
   grains.def("count_readers", &count_readers);
   grains.def("all_set", &all_set);
   grains.def("none", &none);
-  grains.def("fill", &fill<uint64_t>, nb::arg().noconvert(), nb::arg(), nb::arg(), nb::arg());
-  grains.def("fill", &fill<bool>, nb::arg().noconvert(), nb::arg(), nb::arg(), nb::arg());
+  grains.def("fill", &fill);
+  grains.def("set", &set, nb::arg().noconvert(), nb::arg(), nb::arg(), nb::arg());
+  grains.def("ends_reads", &ends_reads);
+  grains.def("words_of", &words_of);
+  grains.attr("page") = page;
 }
 
 }  // namespace warpmma

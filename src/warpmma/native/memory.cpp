@@ -130,6 +130,26 @@ void store(Vector<uint8_t> memory, Places offset, size_t size, Bytes data, Flags
   });
 }
 
+// The bytes of the lanes that are on, in the places of all lanes; 0 in the others.
+void spread(Bytes data, size_t size, Flags lanes, Vector<uint8_t> out) {
+  const size_t all = lanes.shape(0);
+  const bool* on = lanes.data();
+  if (out.shape(0) != all * size || data.shape(0) != size_t(std::count(on, on + all, true)) * size)
+    refuse("spread: not as many bytes as lanes");
+  const uint8_t* from = data.data();
+  uint8_t* to = out.data();
+  sized(size, [&](auto width) {
+    for (size_t i = 0; i < all; i++, to += width) {
+      if (on[i]) {
+        std::memcpy(to, from, width);
+        from += width;
+      } else {
+        std::memset(to, 0, width);
+      }
+    }
+  });
+}
+
 // Registers of all lanes, each `[lane]`, from and to their words `[lane, word]`, which lie together.
 template <class Body>
 void columns(size_t count, size_t width, size_t size, Body body) {
@@ -206,6 +226,7 @@ void bind_memory(nb::module_& m) {
              nb::arg().noconvert(), nb::arg());
   memory.def("join", &join, nb::arg(), nb::arg(), nb::arg().noconvert());
   memory.def("split", &split, nb::arg().noconvert(), nb::arg(), nb::arg(), nb::arg().noconvert());
+  memory.def("spread", &spread, nb::arg().noconvert(), nb::arg(), nb::arg().noconvert(), nb::arg().noconvert());
   memory.def("alike", &alike);
 }
 

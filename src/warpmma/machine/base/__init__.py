@@ -4,19 +4,22 @@ from .atomic_order import in_turns
 from .grain_engine import (
     Bits,
     GrainRuns,
+    GrainTable,
     KnownRows,
     all_set,
     count_readers,
+    ends_reads,
     fill,
     none,
     note,
     ordered,
     ordered_by,
+    set_flags,
     words_at,
 )
 from .lanes import Lanes, of_warpgroups
 from .literals import fits, is_number, literal
-from .memory_engine import acting, alike, flat, get, joined, locate, put, split, store, store_order
+from .memory_engine import acting, alike, flat, get, joined, locate, put, split, spread, store, store_order
 from .poison import Origin, Poison, PoisonBytes
 from .site import Site
 from .warp_register import RegisterShadow, WarpRegister, merged, merged_shadow, settled

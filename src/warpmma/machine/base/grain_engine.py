@@ -1,7 +1,10 @@
-"""Shadow memory: the functions that look up and note accesses of all lanes at once, native where it is built.
+"""Shadow memory: tables of words by grain, and what looks up and notes accesses of all lanes at once there.
 
 Each function is a rule of `allocation`, `shadow_memory` or `happens_before`, or a question that is mostly answered by
-yes. The NumPy form gives the same results.
+yes. It is native where the engine is built; the NumPy form gives the same results.
+
+A table is kept by pages: a copy in bulk writes one word for all of its grains, so a page has one word until its grains
+differ. The native functions read and write such pages at once; the NumPy form gives each grain its own word first.
 """
 
 from __future__ import annotations
@@ -57,15 +60,71 @@ class GrainRuns:
         return GrainRuns(self.first * times, self.each * times)
 
 
+PAGE = int(getattr(GRAINS, "page", 128))
+"""Grains of a page."""
+MIXED = np.uint64((1 << 64) - 1)
+"""The word of a page whose grains differ: no access has it."""
+
+
+class GrainTable:
+    """A word for each grain, by pages.
+
+    Parameters
+    ----------
+    words : ndarray of uint64
+        One for each grain.
+
+    Attributes
+    ----------
+    words : ndarray of uint64
+        Of grains in pages that are mixed.
+    pages : ndarray of uint64
+        The word of all grains of a page, or `MIXED`.
+    """
+
+    def __init__(self, words: Array) -> None:
+        self.words = words
+        self.pages = np.full(-(-len(words) // PAGE), MIXED, np.uint64)
+
+    @classmethod
+    def empty(cls, count: int) -> GrainTable:
+        """Return a table without accesses."""
+        made = cls(np.zeros(count, np.uint64))  # memory that nobody writes costs nothing
+        made.pages[:] = 0
+        return made
+
+    def finer(self, times: int) -> GrainTable:
+        """Return the table after each grain was split into a number of smaller ones."""
+        made = GrainTable(np.zeros(len(self.words) * times, np.uint64))
+        made.pages[:] = np.repeat(self.pages, times)[: len(made.pages)]
+        for number in np.flatnonzero(self.pages == MIXED).tolist():
+            of_page = self.words[number * PAGE : (number + 1) * PAGE]
+            made.words[number * PAGE * times :][: len(of_page) * times] = np.repeat(of_page, times)
+        return made
+
+    def every(self) -> Array:
+        """Return the words of all grains; from now on each has its own."""
+        for number in np.flatnonzero(self.pages != MIXED).tolist():
+            self.words[number * PAGE : (number + 1) * PAGE] = self.pages[number]
+        self.pages[:] = MIXED
+        return self.words
+
+    def of(self, grains: Array) -> Array:
+        """Return the words of some grains, by number, in an array of the same shape."""
+        one = self.pages[grains // PAGE]
+        mixed = one == MIXED
+        return np.asarray(np.where(mixed, self.words[grains], one) if mixed.any() else one)
+
+
 def ordered(
-    table: Array, grains: GrainRuns, words: Array, floor: int, *, thread: Any, block: Any, time: Any, last: int
+    table: GrainTable, grains: GrainRuns, words: Array, floor: int, *, thread: Any, block: Any, time: Any, last: int
 ) -> bool:
     """Whether each access in a table is none, the thread's own, or one of its block before a time.
 
     Parameters
     ----------
-    table : ndarray of uint64
-        Access words, by grain (`access_words`).
+    table : GrainTable
+        Access words (`access_words`).
     grains : GrainRuns
     words : ndarray of uint64
         Access words of the threads, `[n]`.
@@ -76,9 +135,10 @@ def ordered(
     """
     if GRAINS is not None:
         return bool(GRAINS.ordered(
-            table, grains.first, grains.each, words, int(thread), int(block), int(time), last, max(floor, 0)
+            table.words, table.pages, grains.first, grains.each, words, int(thread), int(block), int(time), last,
+            max(floor, 0),
         ))  # fmt: skip
-    others = table[grains.all]
+    others = table.of(grains.all)
     differ = others ^ words[:, None]
     before = ((differ >> np.uint64(block)) == 0) & (
         (others >> np.uint64(time) & np.uint64(last)) < np.uint64(max(floor, 0))
@@ -120,13 +180,15 @@ class KnownRows(NamedTuple):
     times: Array
 
 
-def ordered_by(table: Array, grains: GrainRuns, words: Array, floor: int, bits: Bits, known: KnownRows) -> Array | None:
+def ordered_by(
+    table: GrainTable, grains: GrainRuns, words: Array, floor: int, bits: Bits, known: KnownRows
+) -> Array | None:
     """Whether each access in a table is none, the thread's own, or one of its block before a time or a known one.
 
     Parameters
     ----------
-    table : ndarray of uint64
-        Access words, by grain (`access_words`).
+    table : GrainTable
+        Access words (`access_words`).
     grains : GrainRuns
     words : ndarray of uint64
         Access words of the threads, `[n]`.
@@ -140,55 +202,110 @@ def ordered_by(table: Array, grains: GrainRuns, words: Array, floor: int, bits: 
     ndarray of int64 or None
         The lanes whose rows have to be known for that, none if all accesses are ordered; None if some are not.
     """
-    if hasattr(GRAINS, "ordered_by"):
+    if GRAINS is not None:
         missing = np.empty(len(words), np.int64)
         found = GRAINS.ordered_by(
-            table, grains.first, grains.each, words, *bits, max(floor, 0), *known[:4], known.times.reshape(-1),
-            known.times.shape[1], missing,
-        )  # fmt: skip
+            table.words, table.pages, grains.first, grains.each, words, *_proof(floor, bits, known), missing
+        )
         return None if found < 0 else missing[:found]
-    others, mine = table[grains.all], words[:, None]
+    found, asks = _before(table.of(grains.all), words[:, None], floor, bits, known)
+    return np.flatnonzero(asks.any(axis=1)) if (found | asks).all() else None
+
+
+def _proof(floor: int, bits: Bits, known: KnownRows) -> tuple[Any, ...]:
+    """Return what the native functions take as what is known."""
+    return *bits, max(floor, 0), *known[:4], known.times.reshape(-1), known.times.shape[1]
+
+
+def _before(others: Array, mine: Array, floor: int, bits: Bits, known: KnownRows) -> tuple[Array, Array]:
+    """Return which accesses happen before what threads do, and which a row would tell that the thread has not."""
     numbers = np.uint64((1 << bits.block - bits.thread) - 1)
     differ, number = others ^ mine, (others >> np.uint64(bits.thread) & numbers).astype(np.int64)
     time = (others >> np.uint64(bits.time) & np.uint64(bits.last)).astype(np.int64)
     block = differ >> np.uint64(bits.block)
     of_thread, of_mbarrier = (block == 0) & (number < known.threads), block == np.uint64(known.mbarrier)
     open_ = (others != 0) & (differ >> np.uint64(bits.thread) != 0) & ~(of_thread & (time < floor))
-    place = (words >> np.uint64(bits.block)).astype(np.int64) - known.first
-    row = known.row[place * known.threads + (words >> np.uint64(bits.thread) & numbers).astype(np.int64)]
-    until = known.times[np.maximum(row, 0)[:, None], number + np.where(of_mbarrier, known.threads, 0)]
-    has_row = (row >= 0)[:, None]
-    if (open_ & ~((of_thread | of_mbarrier) & (~has_row | (time < until)))).any():
+    place = (mine >> np.uint64(bits.block)).astype(np.int64) - known.first
+    row = known.row[place * known.threads + (mine >> np.uint64(bits.thread) & numbers).astype(np.int64)]
+    until = known.times[np.maximum(row, 0), number + np.where(of_mbarrier, known.threads, 0)]
+    told = of_thread | of_mbarrier
+    return ~open_ | (told & (row >= 0) & (time < until)), open_ & told & (row < 0)
+
+
+def ends_reads(
+    writes: GrainRuns, words: Array, reads: GrainRuns, readers: Array, floor: int, bits: Bits, known: KnownRows
+) -> tuple[Array, Array] | None:
+    """Return which reads writes of others do not end, and the lanes of writes whose rows have to be known for that.
+
+    A write ends the reads of its grains, which happen before it. None if one does not, or may not; if only a part of a
+    read's grains is written; or if the writes are not those of grains in ascending order.
+
+    Parameters
+    ----------
+    writes, reads : GrainRuns
+        `[n]` and `[m]`.
+    words, readers : ndarray of uint64
+        Access words of the threads that write and read, `[n]` and `[m]`.
+    floor, bits, known
+        As for `ordered_by`.
+
+    Returns
+    -------
+    (ndarray of bool, ndarray of int64) or None
+        `[m]`, and the lanes.
+    """
+    if GRAINS is not None:
+        missing, kept = np.empty(len(words), np.int64), np.empty(len(readers), bool)
+        found = GRAINS.ends_reads(
+            writes.first, writes.each, words, reads.first, reads.each, readers, *_proof(floor, bits, known), missing,
+            kept,
+        )  # fmt: skip
+        return None if found < 0 else (kept, missing[:found])
+    first, begin = writes.first, reads.first
+    if not len(first) or (np.diff(first) < writes.each).any():
         return None
-    return np.flatnonzero((open_ & ~has_row).any(axis=1))
+    at = np.maximum(np.searchsorted(first, begin, "right") - 1, 0)
+    end, until, behind = begin + reads.each, first[at] + writes.each, np.append(first, np.iinfo(np.int64).max)[at + 1]
+    inside = (begin >= first[at]) & (end <= until)
+    apart = np.where(begin < first[at], end <= first[at], (begin >= until) & (end <= behind))
+    if not (inside | apart).all():
+        return None
+    found, asks = _before(readers[inside], words[at[inside]], floor, bits, known)
+    return (~inside, np.unique(at[inside][asks])) if (found | asks).all() else None
 
 
-def words_at(table: Array, grains: GrainRuns) -> Array:
+def words_at(table: GrainTable, grains: GrainRuns) -> Array:
     """Return the words of grains, `[n, each]`: a view of `[n, 1]` where those of each lane are the same."""
-    if grains.each > 1 and hasattr(GRAINS, "uniform"):
-        one = np.empty(len(grains.first), np.uint64)
-        if GRAINS.uniform(table, grains.first, grains.each, one):
-            return np.broadcast_to(one[:, None], grains.shape)
-    return np.asarray(table[grains.all])
+    if GRAINS is None:
+        return table.of(grains.all)
+    one = np.empty(len(grains.first), np.uint64)
+    if grains.each and GRAINS.uniform(table.words, table.pages, grains.first, grains.each, one):
+        return np.broadcast_to(one[:, None], grains.shape) if grains.each > 1 else one[:, None]
+    every = np.empty(grains.shape, np.uint64)
+    GRAINS.words_of(table.words, table.pages, grains.first, grains.each, every.reshape(-1))
+    return every
 
 
-def note(table: Array, grains: GrainRuns, words: Array) -> bool:
+def note(table: GrainTable, grains: GrainRuns, words: Array) -> bool:
     """Write words `[n]` of grains, the last one if several touch a grain; return whether none was overwritten."""
     if GRAINS is not None:
-        return bool(GRAINS.note(table, grains.first, grains.each, words))
-    where = grains.all
-    table[where] = words[:, None]
-    return bool((table[where] == words[:, None]).all())
+        return bool(GRAINS.note(table.words, table.pages, grains.first, grains.each, words))
+    where, every = grains.all, table.every()
+    every[where] = words[:, None]
+    return bool((every[where] == words[:, None]).all())
 
 
 def count_readers(
-    tables: tuple[Array, ...], grains: GrainRuns, words: Array, *, thread: Any, warp: Any, block: Any
+    tables: tuple[GrainTable, ...], grains: GrainRuns, words: Array, *, thread: Any, warp: Any, block: Any
 ) -> None:
     """Count readers, words `[n]`, by rule 3 of `shadow_memory`."""
-    last, lane, other = tables
     if GRAINS is not None:
-        GRAINS.count_readers(last, lane, other, grains.first, grains.each, words, int(thread), int(warp), int(block))
+        GRAINS.count_readers(
+            *(x.words for x in tables), *(x.pages for x in tables), grains.first, grains.each, words, int(thread),
+            int(warp), int(block),
+        )  # fmt: skip
         return
+    last, lane, other = (x.every() for x in tables)
     where = grains.all
     every = np.broadcast_to(words[:, None], where.shape)
     before = last[where]
@@ -217,16 +334,24 @@ def all_set(flags: Array, grains: GrainRuns) -> bool:
     return bool(flags[grains.all].all())
 
 
-def none(table: Array, grains: GrainRuns) -> bool:
+def set_flags(flags: Array, grains: GrainRuns, value: bool) -> None:
+    """Set or clear the flags of all grains."""
+    if GRAINS is not None:
+        GRAINS.set(flags, grains.first, grains.each, value)
+    else:
+        flags[grains.all] = value
+
+
+def none(table: GrainTable, grains: GrainRuns) -> bool:
     """Whether a table has no word for any of the grains."""
     if GRAINS is not None:
-        return bool(GRAINS.none(table, grains.first, grains.each))
-    return not table[grains.all].any()
+        return bool(GRAINS.none(table.words, table.pages, grains.first, grains.each))
+    return not table.of(grains.all).any()
 
 
-def fill(table: Array, grains: GrainRuns, value: int | bool) -> None:
-    """Write one value for all grains into a table of words or flags."""
+def fill(table: GrainTable, grains: GrainRuns, value: int) -> None:
+    """Write one word for all grains into a table."""
     if GRAINS is not None:
-        GRAINS.fill(table, grains.first, grains.each, value)
+        GRAINS.fill(table.words, table.pages, grains.first, grains.each, value)
     else:
-        table[grains.all] = value
+        table.every()[grains.all] = value

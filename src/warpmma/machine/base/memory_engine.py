@@ -40,6 +40,18 @@ def acting(data: Array, lanes: Array) -> Array:
     return np.asarray(data[lanes])
 
 
+def spread(data: Array, lanes: Array) -> Array:
+    """Return the data, `[n, byte]`, of the lanes that are true in `lanes`, as `[*lanes, byte]`; 0 in the others."""
+    size = data.shape[-1]
+    if NATIVE is not None:
+        out = np.empty(lanes.size * size, np.uint8)
+        NATIVE.spread(flat(data), size, flat(lanes), out)
+        return out.reshape(*lanes.shape, size)
+    every = np.zeros((*lanes.shape, size), np.uint8)
+    every[lanes] = data
+    return every
+
+
 def joined(words: Sequence[Array]) -> Array:
     """Concatenate the bytes of several words of each lane, `[...]` each, to `[..., byte]`."""
     first, count = words[0], len(words)

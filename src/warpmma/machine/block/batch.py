@@ -154,7 +154,7 @@ class Batch:
 
     def hasten(self, rounds: int) -> bool:
         """Complete asynchronous operations after rounds of polls without success; False if there are none."""
-        return "async_operations" in vars(self) and self.async_operations.hasten(rounds, self.phases.number)
+        return "async_operations" in vars(self) and self.async_operations.hasten(rounds, self.phases.numbers)
 
     def stand(self, lanes: Array, acts: Site | None, where: str = "") -> None:
         """Report and release threads that wait at barriers for others that never arrive: `Barriers.stand`."""

@@ -27,7 +27,7 @@ from ...registers import LANES
 
 # Threads that go through a kernel together, and bytes of shared memory of theirs: enough to hide the cost of a NumPy
 # call, few enough that their registers stay in cache and that progress can be seen.
-_THREADS, _SHARED = 1 << 15, 1 << 24
+_THREADS, _SHARED = 1 << 15, 132 * (228 << 10)  # about what an H200 holds at once, of shared memory
 
 
 @dataclass(frozen=True)

@@ -94,7 +94,11 @@ def _copied(
     held: Poison | None = None
     sources: list[Touched] = []
     for _, allocation, touch in touches(batch, site, row.origin, origin, size, lanes, _UNIT) if size else ():
-        found[touch.lanes[lanes]], poison = allocation.load(touch.in_async_proxy(), 1)
+        data, poison = allocation.load(touch.in_async_proxy(), 1)
+        if len(data) == len(found):  # of all lanes
+            found = data
+        else:
+            found[touch.lanes[lanes]] = data
         if poison is not None and poison.origin is not None:
             held = poison.on(touch.lanes[lanes], found.shape, held)
         sources.append((allocation, touch))

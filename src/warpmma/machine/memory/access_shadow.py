@@ -53,7 +53,7 @@ from ..order import (
 )
 from ..report import Reporter
 from .accesses import Taken, Touch
-from .shadow_memory import Grains, Overwritten, Shadow, WrittenGrains, poison_of
+from .shadow_memory import Grains, Note, Overwritten, Shadow, WrittenGrains, poison_of
 
 _LANE_ORDER = "another lane of the warp stores something else there in this very access: PTX leaves open which stays"
 UNWRITTEN = "unwritten memory is read"
@@ -89,15 +89,17 @@ class AccessShadow(Shadow):
         Names the element at an address, of an access of a number of bytes.
     key : (str, int)
         Which piece of memory it is, in every run of a launch.
+    block : int
+        Bytes of each block, if it is the memory of several; 0 if not.
     """
 
     def __init__(
         self, reporter: Reporter, data: Array, *, written: bool | WrittenGrains, scope: ThreadScope, cause: str,
-        phase: int, element: Callable[[int, int], str], key: Key,
+        phase: int, element: Callable[[int, int], str], key: Key, block: int = 0,
     ) -> None:  # fmt: skip
         self._key, self._space = key, "global" if scope == ThreadScope.GPU else "shared"
         self._data, self._phase = data, phase
-        self.grains = Grains(data.size, written=written, scope=scope, phase=phase)
+        self.grains = Grains(data.size, written=written, scope=scope, phase=phase, block=block)
         self._sources: list[tuple[Touch, Overwritten]] = []  # of pending copies
         self._held: PoisonBytes | None = None  # made when poison is stored
         self._sync_cells = SyncCells(scope)
@@ -263,7 +265,11 @@ class AccessShadow(Shadow):
         if not len(where):
             return
         grains = self.grains.at(where, 1)
-        words = np.zeros(len(where), np.uint64) if self.grains.writer is None else self.grains.writer[grains.first]
+        words = (
+            np.zeros(len(where), np.uint64)
+            if self.grains.writer is None
+            else words_at(self.grains.writer, grains)[:, 0]
+        )
         for origin in np.unique(origins).tolist():
             which = origins == origin
             self._reporter.left(self._reporter.numbered(origin), words[which], where[which] + start, self._element)
@@ -377,7 +383,11 @@ class AccessShadow(Shadow):
         for each in but:
             counts[each.start // self.grains.grain : -(-each.stop // self.grains.grain)] = False
         tables = [x for x in (self.grains.writer, *self.grains.read(0, exact=False)) if x is not None]
-        words = np.unique(np.concatenate([table[counts] for table in tables])) if tables else np.zeros(0, np.uint64)
+        words = (
+            np.unique(np.concatenate([table.of(np.flatnonzero(counts)) for table in tables]))
+            if tables
+            else np.zeros(0, np.uint64)
+        )
         words = words[(words != 0) & ~asynchronous(words)]
         words = words[blocks_of(words) != block]
         return np.asarray(words[~clock.covers(words)])
@@ -483,11 +493,11 @@ class AccessShadow(Shadow):
         return f"warp {warp} wrote it {_at(other)}, and {says}", other
 
     def _check_readers(self, touch: Touch, grains: GrainRuns, data: Array | None) -> None:
-        if self._all_before(touch, self.grains.last_read):
+        clocks = touch.clocks
+        if self._all_before(touch, self.grains.last_read) or self._ends_reads(touch, grains):
             return
         bad = words = None
-        clocks = touch.clocks
-        for readers in self.grains.read(clocks.floor, exact=clocks.partial):
+        for readers in self.grains.read(clocks.floor, exact=clocks.partial, grains=grains):
             if clocks.surely_ordered(readers, grains, touch.who):
                 continue
             held = words_at(readers, grains)
@@ -506,6 +516,16 @@ class AccessShadow(Shadow):
             hit = found[:, 0]
             bad[lane[hit], place[hit]], words[lane[hit], place[hit]] = True, readers[hit]
             self._late(touch, bad, words, data)
+
+    def _ends_reads(self, touch: Touch, grains: GrainRuns) -> bool:
+        """Whether a quick check proves that a write ends all reads that it meets (rule 4 of `shadow_memory`)."""
+
+        def ends(note: Note) -> Array | None:
+            return touch.clocks.ends_reads(grains, touch.who, note.grains, note.words)
+
+        if not touch.clocks.causality.active or not self.grains.ended(grains, ends):
+            return False
+        return all(touch.clocks.surely_ordered(readers, grains, touch.who) for readers in self.grains.readers)
 
     def _still_reading(self, clocks: VectorClocks, bad: Array | None, words: Array, who: Agents) -> Array | None:
         """Return which reads that are unordered with writes, `[n, m]`, are not known to be over (A9)."""

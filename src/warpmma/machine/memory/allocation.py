@@ -21,7 +21,7 @@ class Allocation:
 
     Parameters
     ----------
-    reporter, data, written, scope, cause, phase, element, key
+    reporter, data, written, scope, cause, phase, element, key, block
         As for `AccessShadow`.
 
     Attributes
@@ -36,6 +36,7 @@ class Allocation:
     def __init__(
         self, reporter: Reporter, data: Array, *, written: bool | WrittenGrains, scope: ThreadScope, cause: str = "",
         phase: int = 0, element: Callable[[int, int], str] = lambda address, size: "", key: Key = ("", 0),
+        block: int = 0,
     ) -> None:  # fmt: skip
         self.data, self.phase = data, phase
         self.sites: dict[int, Site] = {}
@@ -43,8 +44,9 @@ class Allocation:
         self.shadow = Shadow(written)
         if reporter.tracking:
             self.shadow = AccessShadow(
-                reporter, data, written=written, scope=scope, cause=cause, phase=phase, element=element, key=key
-            )
+                reporter, data, written=written, scope=scope, cause=cause, phase=phase, element=element, key=key,
+                block=block,
+            )  # fmt: skip
 
     def load(self, touch: Touch, element: int, *, travels: bool = False) -> tuple[Array, Poison | None]:
         """Return bytes `[n, size]`, and which of their bits are poison, or None if none are.

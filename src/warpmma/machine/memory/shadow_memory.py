@@ -10,8 +10,10 @@ The rules:
    preferably of another block. So if any other thread has read a grain, a writer finds one. If only some threads of a
    block are ordered, all readers of shared memory are kept; in global memory, an unordered reader may be replaced by an
    ordered one.
-4. Reads are only noted, and counted in when a write comes, or when there are many; if all of them happen before
-   everything that may follow, they are dropped.
+4. Reads are only noted. They are counted in when a write comes to where they were, or when there are many; if all of
+   them happen before everything that may follow, they are dropped. Those that happen before a write of all their grains
+   are dropped, too: who is unordered with them is unordered with that write. Reads of one grain are counted in in their
+   order.
 5. For each grain, the pending copy that will write it is kept until the copy is complete.
 6. Of threads that have observed the last write of a grain, all are kept, with their first read of it.
 """
@@ -25,7 +27,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..._arrays import Array
-from ..base import GrainRuns, Origin, Poison, count_readers, fill, none, note
+from ..base import GrainRuns, GrainTable, Origin, Poison, count_readers, fill, none, note, set_flags, words_at
 from ..order import AFTER_ALL, BLOCK_BIT, THREAD_BIT, WARP_BIT, ThreadScope
 from .accesses import Taken, Touch
 
@@ -36,6 +38,19 @@ _U = np.uint64
 
 Overwritten = Callable[[Touch, Array, Origin], None]
 """What is told which bytes of a source, bool `[n, size]`, are written while a copy may still read them."""
+
+
+class Note(NamedTuple):
+    """Reads at one time: grains of lanes, access words `[n]`, and between which grains of a block they are."""
+
+    grains: GrainRuns
+    words: Array
+    time: int
+    span: tuple[int, int]
+
+    def meets(self, span: tuple[int, int]) -> bool:
+        """Whether others between some grains may have grains of these."""
+        return self.span[0] < span[1] and span[0] < self.span[1]
 
 
 class WrittenGrains(NamedTuple):
@@ -161,32 +176,37 @@ class Grains:
         The threads that can access a grain.
     phase : int
         Offset of the first byte in the first grain.
+    block : int
+        Bytes of each block, if it is the memory of several; 0 if not.
 
     Attributes
     ----------
     grain, count : int
         Bytes of one, and how many there are.
-    writer : ndarray of uint64 or None
-        Access words, one for each grain; None before the first write.
+    writer : GrainTable or None
+        Access words; None before the first write.
     written : ndarray of bool or None
         By grain; None if all is written.
     last_write, last_read : int
         Times; -1 if there was none.
     """
 
-    def __init__(self, size: int, *, written: bool | WrittenGrains, scope: ThreadScope, phase: int = 0) -> None:
+    def __init__(
+        self, size: int, *, written: bool | WrittenGrains, scope: ThreadScope, phase: int = 0, block: int = 0
+    ) -> None:  # fmt: skip
         known = written if isinstance(written, WrittenGrains) else None
         self._size = size
         self.grain, self.one_block = _FIRST if known is None else known.grain, scope <= ThreadScope.CTA
         self.count, self._phase = -(-(size + phase) // _FIRST) * (_FIRST // self.grain), phase
-        self.writer: Array | None = None
+        self._block = block
+        self.writer: GrainTable | None = None
         self.written = None if written is True else np.zeros(self.count, bool) if known is None else known.flags
-        self.readers: tuple[Array, ...] = ()
-        self._pending: Array | None = None
+        self.readers: tuple[GrainTable, ...] = ()
+        self._pending: GrainTable | None = None
         self._under_way = 0
-        self._notes: list[tuple[GrainRuns, Array, int]] = []
+        self._notes: list[Note] = []
         self._noted = 0
-        self._exact: list[tuple[GrainRuns, Array, int]] = []
+        self._exact: list[Note] = []
         self._observed: list[tuple[GrainRuns, Array, Array]] = []  # grains, readers `[n]`, and writers `[n, m]`
         self._to_observe = _MOST_NOTED[self.one_block]  # grains, until observations of earlier writes are dropped
         self.last_write = self.last_read = -1
@@ -210,14 +230,14 @@ class Grains:
             self._read()
         self.grain, self.count = grain, self.count * times
         if self.writer is not None:
-            self.writer = _finer(self.writer, times)
+            self.writer = self.writer.finer(times)
         if self.written is not None:
-            self.written = _finer(self.written, times)
+            self.written = np.repeat(self.written, times)
         if self._pending is not None:
-            self._pending = _finer(self._pending, times)
+            self._pending = self._pending.finer(times)
             self._under_way *= times
-        self.readers = tuple(_finer(x, times) for x in self.readers)
-        self._exact = [(grains.finer(times), words, time) for grains, words, time in self._exact]
+        self.readers = tuple(x.finer(times) for x in self.readers)
+        self._exact = [self._note(x.grains.finer(times), x.words, x.time) for x in self._exact]
         self._observed = [
             (grains.finer(times), x, np.repeat(seen, times, axis=1)) for grains, x, seen in self._observed
         ]
@@ -227,20 +247,20 @@ class Grains:
     def note_write(self, grains: GrainRuns, words: Array, time: int) -> Array | None:
         """Note the writers; return the last writer of each grain if several lanes write one at once, otherwise None."""
         if self.writer is None:
-            self.writer = np.zeros(self.count, _U)
+            self.writer = GrainTable.empty(self.count)
         self.last_write = max(self.last_write, time)
-        return None if note(self.writer, grains, words) else self.writer[grains.all]
+        return None if note(self.writer, grains, words) else words_at(self.writer, grains)
 
     def note_written(self, grains: GrainRuns) -> None:
         """Note that grains are written."""
         if self.written is not None:
-            fill(self.written, grains, True)
+            set_flags(self.written, grains, True)
 
     def forget(self, grains: GrainRuns) -> None:
         """Note that grains are unwritten."""
         if self.written is None:
             self.written = np.ones(self.count, bool)
-        fill(self.written, grains, False)
+        set_flags(self.written, grains, False)
 
     def mark(self, start: int, stop: int, written: bool) -> None:
         """Note whether the bytes between two offsets are written."""
@@ -258,7 +278,7 @@ class Grains:
     def note_pending(self, grains: GrainRuns, words: Array) -> None:
         """Note the copies that will write grains."""
         if self._pending is None:
-            self._pending = np.zeros(self.count, _U)
+            self._pending = GrainTable.empty(self.count)
         note(self._pending, grains, words)
         self._under_way += grains.size
 
@@ -272,7 +292,7 @@ class Grains:
         """Return the pending copies of grains, words `[n, m]`; None if there are none."""
         if not self._under_way or self._pending is None or none(self._pending, grains):
             return None
-        return np.asarray(self._pending[grains.all])
+        return words_at(self._pending, grains)
 
     # Rules 3 and 4
 
@@ -284,7 +304,7 @@ class Grains:
         if self.one_block and self.last_read < floor:
             self._forget_notes()
         self.last_read = max(self.last_read, time)
-        self._notes.append((grains, words, time))
+        self._notes.append(self._note(grains, words, time))
         if exact and self.one_block:
             self._keep(floor)
         else:
@@ -292,18 +312,49 @@ class Grains:
             if self._noted >= _MOST_NOTED[self.one_block] or len(self._notes) >= _MOST_NOTES:
                 self._read()
 
-    def read(self, floor: int, *, exact: bool) -> tuple[Array, ...]:
-        """Return the readers of every grain: three tables of words, or none."""
+    def _note(self, grains: GrainRuns, words: Array, time: int) -> Note:
+        return Note(grains, words, time, self._span(grains))
+
+    def _span(self, grains: GrainRuns) -> tuple[int, int]:
+        """Return between which grains of a block some are."""
+        first = grains.first % (self._block // self.grain) if self._block else grains.first
+        return int(first.min(initial=self.count)), int(first.max(initial=0)) + grains.each
+
+    def ended(self, grains: GrainRuns, ends: Callable[[Note], Array | None]) -> bool:
+        """Drop the noted reads that a write of grains ends; False if it does not end all that it meets.
+
+        `ends` returns which of a note's reads the write does not meet, or None if it meets some that it may not end.
+        """
+        span = self._span(grains)
+        left: list[tuple[list[Note], int, Array]] = []
+        for notes in (self._notes, self._exact):
+            for at, one in enumerate(notes):
+                if one.meets(span):
+                    if (kept := ends(one)) is None:
+                        return False
+                    if not kept.all():
+                        left.append((notes, at, kept))
+        for notes, at, kept in reversed(left):
+            old = notes[at]
+            if kept.any():
+                runs = GrainRuns(old.grains.first[kept], old.grains.each)
+                notes[at] = Note(runs, old.words[kept], old.time, old.span)
+            else:
+                del notes[at]
+        return True
+
+    def read(self, floor: int, *, exact: bool, grains: GrainRuns | None = None) -> tuple[GrainTable, ...]:
+        """Return the readers of some grains, or of all: three tables of words, or none."""
         if exact and self.one_block:
             self._keep(floor)
         else:
-            self._read()
+            self._read(None if grains is None else self._span(grains))
         return self.readers
 
     def _keep(self, floor: int) -> None:
         """Keep all reads since `floor`; those of asynchronous operations, which never become old, in the tables."""
-        far = [note for note in self._notes if note[2] == AFTER_ALL]
-        self._exact = [note for note in (*self._exact, *self._notes) if floor <= note[2] < AFTER_ALL]
+        far = [x for x in self._notes if x.time == AFTER_ALL]
+        self._exact = [x for x in (*self._exact, *self._notes) if floor <= x.time < AFTER_ALL]
         self._notes = far
         self._read()
 
@@ -311,12 +362,12 @@ class Grains:
         """Return all kept reads of some grains, `[n, m]`: lane, place and word of each."""
         if not self._exact:
             return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, _U)
-        flat = grains.all.reshape(-1)
+        flat, span = grains.all.reshape(-1), self._span(grains)
         found: list[tuple[Array, Array]] = []
-        for known, words, _ in self._exact:
-            mine, its = _common(flat, known)
+        for one in self._exact:
+            mine, its = _common(flat, one.grains) if one.meets(span) else (flat[:0], flat[:0])
             if len(mine):
-                found.append((mine, words[its // known.each]))
+                found.append((mine, one.words[its // one.grains.each]))
         mine = np.concatenate([x for x, _ in found]) if found else np.zeros(0, np.int64)
         words = np.concatenate([x for _, x in found]) if found else np.zeros(0, _U)
         return mine // grains.each, mine % grains.each, words
@@ -338,7 +389,7 @@ class Grains:
         for known, words, seen in self._observed:
             mine, its = _common(flat, known)
             if len(mine) and self.writer is not None:
-                last = seen.reshape(-1)[its] == self.writer[flat[mine]]
+                last = seen.reshape(-1)[its] == self.writer.of(flat[mine])
                 found.append((mine[last], words[its[last] // known.each]))
         return np.concatenate([x for x, _ in found]), np.concatenate([x for _, x in found])
 
@@ -347,19 +398,31 @@ class Grains:
         flat = np.concatenate([grains.all.reshape(-1) for grains, *_ in self._observed])
         words = np.concatenate([np.repeat(words, grains.each) for grains, words, _ in self._observed])
         seen = np.concatenate([x.reshape(-1) for *_, x in self._observed])
-        current = np.flatnonzero((seen != 0) & (seen == (0 if self.writer is None else self.writer[flat])))
+        current = np.flatnonzero((seen != 0) & (seen == (0 if self.writer is None else self.writer.of(flat))))
         current = current[np.lexsort((words[current] >> THREAD_BIT, flat[current]))]  # of equal ones, in order
         grain, thread = flat[current], words[current] >> THREAD_BIT
         current = current[np.append(True, (np.diff(grain) != 0) | (thread[1:] != thread[:-1]))[: len(current)]]
         self._observed = [(GrainRuns(flat[current], 1), words[current], seen[current, None])]
         self._to_observe = max(_MOST_NOTED[self.one_block], len(current))
 
-    def _read(self) -> None:
-        if self._notes and not self.readers:
-            self.readers = tuple(np.zeros(self.count, _U) for _ in range(3))
-        for grains, words, _ in self._notes:
+    def _read(self, span: tuple[int, int] | None = None) -> None:
+        """Count in the notes, or those that may have grains of a span, and all earlier ones that these may meet."""
+        counted, left = self._notes, list[Note]()
+        if span is not None and self._block:
+            counted = []
+            for one in reversed(self._notes):
+                if one.meets(span):
+                    counted.append(one)
+                    span = min(span[0], one.span[0]), max(span[1], one.span[1])
+                else:
+                    left.append(one)
+            counted.reverse()
+            left.reverse()
+        if counted and not self.readers:
+            self.readers = tuple(GrainTable.empty(self.count) for _ in range(3))
+        for grains, words, _, _ in counted:
             count_readers(self.readers, grains, words, thread=THREAD_BIT, warp=WARP_BIT, block=BLOCK_BIT)
-        self._forget_notes()
+        self._notes, self._noted = left, sum(len(x.words) for x in left)
 
     def _forget_notes(self) -> None:
         self._notes.clear()
@@ -376,12 +439,3 @@ def _common(flat: Array, known: GrainRuns) -> tuple[Array, Array]:
     mine = np.repeat(np.arange(len(flat)), many)
     its = np.arange(len(mine)) - np.repeat(np.cumsum(many) - many, many) + np.repeat(first, many)
     return mine, order[its]
-
-
-def _finer(known: Array, times: int) -> Array:
-    """Split grains; zeros stay unallocated memory."""
-    finer = np.zeros(len(known) * times, known.dtype)
-    where = np.flatnonzero(known)
-    for part in range(times):
-        finer[where * times + part] = known[where]
-    return finer

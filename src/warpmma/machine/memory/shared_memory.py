@@ -84,7 +84,9 @@ class SharedMemory(Space):
         # Not a method: memory in a reference cycle would stay until the next garbage collection.
         element = partial(_element, self._variables) if self._cluster == 1 else partial(_of_rank, self._variables)
         key = "shared", self._clocks.blocks.start
-        return Allocation(self._reporter, data, written=False, scope=self.scope, element=element, key=key)
+        return Allocation(
+            self._reporter, data, written=False, scope=self.scope, element=element, key=key, block=self._stride
+        )
 
     @cached_property
     def _base(self) -> Array:

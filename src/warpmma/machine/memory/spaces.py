@@ -22,7 +22,7 @@ import numpy as np
 
 from ..._arrays import Array
 from ...operations import MemoryOrder, MemoryScope
-from ..base import Poison, Site, acting
+from ..base import Poison, Site, acting, spread
 from ..order import ThreadScope, VectorClocks
 from ..report import Reporter
 from .accesses import Touch
@@ -107,8 +107,10 @@ class Space(ABC):
                 if bad is not None:
                     bad = Poison(bad.bits.reshape(*lanes.shape, size), bad.origin)
                 return found.reshape(*lanes.shape, size), bad
-            data = np.zeros((*lanes.shape, size), np.uint8) if data is None else data
-            data[touch.lanes] = found
+            if data is None:
+                data = spread(found, touch.lanes)
+            else:
+                data[touch.lanes] = found
             if bad is not None:
                 poison = bad.on(touch.lanes, data.shape, poison)
         return np.zeros((*lanes.shape, size), np.uint8) if data is None else data, poison

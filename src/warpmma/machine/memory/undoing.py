@@ -68,7 +68,7 @@ class KeptPages:
         if isinstance(region.written, WrittenGrains):
             self._written = WrittenGrains(region.written.grain, region.written.flags.copy())
         self._kept: Array | None = None  # bool, by page; made at the first write
-        self._pages: dict[int, Array] = {}
+        self._runs: dict[int, Array] = {}  # pages beside each other, by the offset of the first
         self._all = False
 
     def keep(self, offset: Array, size: int) -> None:
@@ -77,7 +77,7 @@ class KeptPages:
             return
         if len(self._data) <= 1 << _PAGE:
             self._all = True
-            self._take([0])
+            self._take(np.zeros(1, np.int64))
             return
         if self._kept is None:
             self._kept = np.zeros(-(-len(self._data) >> _PAGE), bool)
@@ -88,18 +88,19 @@ class KeptPages:
         pages = np.unique(np.concatenate([np.minimum(starts + i, ends) for i in range(int((ends - starts).max()) + 1)]))
         pages = pages[~self._kept[pages]]
         self._kept[pages] = True
-        self._take(pages.tolist())
+        self._take(pages)
 
-    def _take(self, pages: list[int]) -> None:
-        for page in pages:
-            data = self._data[page << _PAGE : (page + 1) << _PAGE]
-            if self._budget.take(len(data)):
-                self._pages[page] = data.copy()
+    def _take(self, pages: Array) -> None:
+        for run in np.split(pages, np.flatnonzero(np.diff(pages) != 1) + 1):
+            if len(run):
+                data = self._data[int(run[0]) << _PAGE : (int(run[-1]) + 1) << _PAGE]
+                if self._budget.take(len(data)):
+                    self._runs[int(run[0]) << _PAGE] = data.copy()
 
     def restore(self, region: Region) -> None:
         """Write the pages back."""
-        for page, data in self._pages.items():
-            self._data[page << _PAGE : (page << _PAGE) + len(data)] = data
+        for start, data in self._runs.items():
+            self._data[start : start + len(data)] = data
         region.written = self._written
 
 

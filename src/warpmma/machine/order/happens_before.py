@@ -42,7 +42,7 @@ import numpy as np
 from ..._arrays import Array, frozen
 from ...operations import MemoryOrder
 from ...registers import LANES
-from ..base import GrainRuns, Site, ordered
+from ..base import GrainRuns, GrainTable, Site, ordered
 from .access_words import (
     AFTER_ALL,
     BLOCK_BIT,
@@ -488,7 +488,11 @@ class VectorClocks:
 
     # Whether accesses are ordered
 
-    def surely_ordered(self, table: Array, grains: GrainRuns, who: Agents) -> bool:
+    def ends_reads(self, writes: GrainRuns, who: Agents, reads: GrainRuns, readers: Array) -> Array | None:
+        """Return which reads, words `[m]`, writes do not end: see `base.ends_reads`; None if that is not known."""
+        return self.causality.known.ends_reads(writes, who, reads, readers, self.floor, self.causality.held)
+
+    def surely_ordered(self, table: GrainTable, grains: GrainRuns, who: Agents) -> bool:
         """Whether a quick check proves that all accesses in a table, by granule, happen before what threads do now."""
         if self.causality.active:
             return self.causality.known.ordered(table, grains, who, self.floor, self.causality.held)

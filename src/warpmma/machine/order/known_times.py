@@ -12,13 +12,14 @@ far longer than the access. The rules:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ..._arrays import Array
 from ...registers import LANES
-from ..base import Bits, GrainRuns, KnownRows, ordered_by
+from ..base import Bits, GrainRuns, GrainTable, KnownRows, ends_reads, ordered_by
 from .access_words import BLOCK_BIT, LAST_TIME, THREAD_BIT, THREADS, TIME_BIT, Agents, Completes, time_of
 from .acquired_clocks import AcquiredClocks
 from .cluster_clocks import ClusterClocks, ClusterColumns
@@ -53,13 +54,13 @@ class KnownTimes:
         if self._row is not None:
             self._row[threads] = _UNKNOWN
 
-    def ordered(self, table: Array, grains: GrainRuns, who: Agents, floor: int, held: AcquiredClocks) -> bool:
+    def ordered(self, table: GrainTable, grains: GrainRuns, who: Agents, floor: int, held: AcquiredClocks) -> bool:
         """Whether a check proves that all accesses in a table happen before what threads do now.
 
         Parameters
         ----------
-        table : ndarray of uint64
-            Access words, by grain.
+        table : GrainTable
+            Access words.
         grains : GrainRuns
         who : Agents
         floor : int
@@ -67,10 +68,32 @@ class KnownTimes:
         held : AcquiredClocks
             Of the threads of the batch.
         """
+        return self._proved(who, held, lambda known: ordered_by(table, grains, who.words, floor, _BITS, known))
+
+    def ends_reads(
+        self, writes: GrainRuns, who: Agents, reads: GrainRuns, readers: Array, floor: int, held: AcquiredClocks
+    ) -> Array | None:  # fmt: skip
+        """Return which reads, words `[m]`, writes do not end: see `base.ends_reads`; None if no check proves that.
+
+        The other parameters are as for `ordered`.
+        """
+        kept: Array | None = None
+
+        def check(known: KnownRows) -> Array | None:
+            nonlocal kept
+            found = ends_reads(writes, who.words, reads, readers, floor, _BITS, known)
+            if found is None:
+                return None
+            kept, missing = found
+            return missing
+
+        return kept if self._proved(who, held, check) else None
+
+    def _proved(self, who: Agents, held: AcquiredClocks, check: Callable[[KnownRows], Array | None]) -> bool:
+        """Make the rows that a check misses, until it misses none; False if it fails, or there is no room."""
         row = self._rows()
         while True:
-            known = KnownRows(self._first + 1, self._threads, _OF_MBARRIERS, row, self._times)
-            missing = ordered_by(table, grains, who.words, floor, _BITS, known)
+            missing = check(KnownRows(self._first + 1, self._threads, _OF_MBARRIERS, row, self._times))
             if missing is None:
                 return False
             if not len(missing):

@@ -71,9 +71,9 @@ class Costs:
         if address.itemsize > 4:
             active = active & (address < _MOST)  # others are out of bounds
         times = 1
+        if len(address) > 1 and _alike(active) and _alike(address):  # in most kernels blocks are alike
+            address, active, times = address[:1], active[:1], len(address)
         if active.all():
-            if len(address) > 1 and bool((address[1:] == address[:1]).all()):  # in most kernels blocks are alike
-                address, times = address[:1], len(address)
             rows = np.ascontiguousarray(address).reshape(-1, address.shape[-1])
         else:
             rows = np.ascontiguousarray(address).reshape(-1, address.shape[-1])
@@ -130,3 +130,8 @@ class Costs:
             if sum(lost) < least and all(n <= each.conflicts for n, each in zip(lost, group, strict=True)):
                 best, least = swizzle, sum(lost)
         return best
+
+
+def _alike(of_blocks: Array) -> bool:
+    """Whether all blocks have the same, `[block, ...]`."""
+    return bool((of_blocks[1:] == of_blocks[0]).all())

@@ -309,11 +309,11 @@ class AsyncOperations:
                     return True
         return False
 
-    def hasten(self, rounds: int, phase: Callable[[int], int]) -> bool:
+    def hasten(self, rounds: int, phases: Callable[[Array], Array]) -> bool:
         """Complete the oldest operation: all threads have polled without success, so many times in a row.
 
         Of those that signal the same mbarriers, complete as many as their phases wait for, given a function that counts
-        the phases of an mbarrier. After many rounds complete all operations. Return whether any was completed.
+        the phases of mbarriers. After many rounds complete all operations. Return whether any was completed.
         """
         some = False
         for operation in self._pending.copy():
@@ -323,9 +323,10 @@ class AsyncOperations:
                 some |= self._hasten(operation)
             else:
                 offsets = np.unique(operation.signal.touch.of(operation.active).offset)
-                before = {offset: phase(offset) for offset in offsets.tolist()}
+                before = phases(offsets)
                 while len(offsets) and self.signal_one(offsets):
-                    some, offsets = True, np.array([x for x, number in before.items() if phase(x) == number], np.int64)
+                    still = phases(offsets) == before
+                    some, offsets, before = True, offsets[still], before[still]
             if some and rounds <= _PATIENT:
                 break
         return some

@@ -168,10 +168,12 @@ class MbarrierPhases:
             phases.number[rows] += 1
             self._clear(phases, rows)
 
-    def number(self, offset: int) -> int:
-        """Return the number of the current phase of an mbarrier."""
-        phases, row = self._one(offset)
-        return int(phases.number[row])
+    def numbers(self, offsets: Array) -> Array:
+        """Return the numbers of the current phases of mbarriers."""
+        found = np.zeros(len(offsets), np.int64)
+        for phases, rows, which in self._places(offsets):
+            found[which] = phases.number[rows]
+        return found
 
     def observe(self, touch: Touch, complete: Array, scope: MemoryScope, *, acquires: bool) -> None:
         """Let threads that observe a complete phase of their mbarrier, bool `[n]`, acquire its clocks, or find them."""
