@@ -19,7 +19,15 @@ from ..base import Lanes, Origin, Poison, RegisterShadow, Site, WarpRegister, is
 from ..memory import GlobalMemory, GlobalSpace, LocalMemory, SharedMemory
 from ..order import History, ThreadScopes, VectorClock, VectorClocks, joined
 from ..report import Costs, Reporter, Watching
-from ..sync import AsyncOperations, Barriers, ClusterBarrier, MbarrierPhases, RegisterLimits, WarpgroupProducts
+from ..sync import (
+    AsyncOperations,
+    Barriers,
+    ClusterBarrier,
+    MapReads,
+    MbarrierPhases,
+    RegisterLimits,
+    WarpgroupProducts,
+)
 
 Results = tuple[WarpRegister, ...]
 
@@ -93,6 +101,11 @@ class Batch:
     def register_limits(self) -> RegisterLimits:
         """The `setmaxnreg` of its warps."""
         return RegisterLimits(self.reporter)
+
+    @cached_property
+    def map_reads(self) -> MapReads:
+        """Reads of tensor maps in global memory by its copies."""
+        return MapReads(self.reporter, self.clocks, self.lanes.shape)
 
     @cached_property
     def warpgroups(self) -> WarpgroupProducts:
@@ -172,6 +185,8 @@ class Batch:
             self.async_operations.finish()
         if "register_limits" in vars(self):
             self.register_limits.finish()
+        if "map_reads" in vars(self):
+            self.map_reads.finish()
 
     def shuffled(self, number: int) -> Array | None:
         """Return an order for a number of turns, drawn from the seed and the time; None for the given order."""

@@ -53,7 +53,7 @@ from ..order import (
 )
 from ..report import Reporter
 from .accesses import Taken, Touch
-from .shadow_memory import Grains, Overwritten, Shadow, WrittenGrains, poison_of
+from .shadow_memory import Grains, Overwritten, Shadow, Watch, WrittenGrains, poison_of
 
 _LANE_ORDER = "another lane of the warp stores something else there in this very access: PTX leaves open which stays"
 UNWRITTEN = "unwritten memory is read"
@@ -99,6 +99,7 @@ class AccessShadow(Shadow):
         self._data, self._phase = data, phase
         self.grains = Grains(data.size, written=written, scope=scope, phase=phase)
         self._sources: list[tuple[Touch, Overwritten]] = []  # of pending copies
+        self._watched: dict[str, Watch] = {}
         self._held: PoisonBytes | None = None  # made when poison is stored
         self._sync_cells = SyncCells(scope)
         self._reporter, self._cause, self._element = reporter, cause, element
@@ -354,6 +355,12 @@ class AccessShadow(Shadow):
         at = next(i for i, (x, _) in enumerate(self._sources) if x is source)
         self._sources[at : at + 1] = [(left, self._sources[at][1])] if len(left.offset) else []
 
+    def watches(self, what: str, look: Watch | None) -> None:
+        """See `Shadow`."""
+        self._watched.pop(what, None)
+        if look is not None:
+            self._watched[what] = look
+
     def forgets(self, touch: Touch) -> None:
         """See `Shadow`; to other accesses this is a write of the bytes."""
         grains, _ = self._claim(touch, None)
@@ -600,6 +607,8 @@ class AccessShadow(Shadow):
         return f"the copy of warp {warp} {_at(other)} may still write it, and was not waited for", other
 
     def _check_sources(self, touch: Touch, grains: GrainRuns, data: Array | None) -> None:
+        for look in self._watched.values():
+            look(touch, None if data is None else self._bytes(touch) != data)
         for source, overwritten in self._sources:
             read = self.grains.at(source.offset, source.size)
             if grains.apart(read):

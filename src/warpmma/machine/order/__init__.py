@@ -8,6 +8,7 @@ from .access_words import (
     Agents,
     Completes,
     asynchronous,
+    at_time,
     block_of,
     blocks_of,
     completed_by,

@@ -454,15 +454,15 @@ class VectorClocks:
         left, far = self.uncrossed(words, who, READS), asynchronous(words)
         return np.asarray(far if left is None else far | left)
 
-    def uncrossed(self, words: Array, who: Agents, space: str) -> Array | None:
+    def uncrossed(self, words: Array, who: Agents, space: str, *, operations: bool = False) -> Array | None:
         """Return which generic accesses, words `[n, m]`, have not crossed to the async proxy of a space for threads.
 
-        None if all have.
+        None if all have. With `operations`, accesses of asynchronous operations have to cross as well.
         """
         if (first := _alike(words)) is not None:
-            found = self.uncrossed(first, who, space)
+            found = self.uncrossed(first, who, space, operations=operations)
             return found if found is None else np.broadcast_to(found, words.shape).copy()
-        bad = (words != 0) & ~asynchronous(words)
+        bad = words != 0 if operations else (words != 0) & ~asynchronous(words)
         if not bad.any():
             return None
         lane, column = np.nonzero(bad)
