@@ -23,6 +23,7 @@ from ..sync import (
     AsyncOperations,
     Barriers,
     ClusterBarrier,
+    LateReads,
     MapReads,
     MbarrierPhases,
     RegisterLimits,
@@ -101,6 +102,15 @@ class Batch:
     def register_limits(self) -> RegisterLimits:
         """The `setmaxnreg` of its warps."""
         return RegisterLimits(self.reporter)
+
+    @cached_property
+    def late_reads(self) -> LateReads | None:
+        """Loads that may be in flight when threads signal; None where no hazards are looked for."""
+        if not self.reporter.tracking:
+            return None
+        late = LateReads(self.reporter, self.clocks, self.lanes.shape)
+        self.shared.watches("late reads", reads=late.read, writes=late.written)
+        return late
 
     @cached_property
     def map_reads(self) -> MapReads:

@@ -53,7 +53,7 @@ from ..order import (
 )
 from ..report import Reporter
 from .accesses import Taken, Touch
-from .shadow_memory import Grains, Overwritten, Shadow, Watch, WrittenGrains, poison_of
+from .shadow_memory import Grains, Look, Overwritten, Shadow, Watch, WrittenGrains, poison_of
 
 _LANE_ORDER = "another lane of the warp stores something else there in this very access: PTX leaves open which stays"
 UNWRITTEN = "unwritten memory is read"
@@ -99,6 +99,7 @@ class AccessShadow(Shadow):
         self._data, self._phase = data, phase
         self.grains = Grains(data.size, written=written, scope=scope, phase=phase)
         self._sources: list[tuple[Touch, Overwritten]] = []  # of pending copies
+        self._seen: dict[str, Look] = {}
         self._watched: dict[str, Watch] = {}
         self._held: PoisonBytes | None = None  # made when poison is stored
         self._sync_cells = SyncCells(scope)
@@ -111,6 +112,8 @@ class AccessShadow(Shadow):
 
     def loads(self, touch: Touch, element: int, *, travels: bool) -> Poison | None:
         """See `Shadow`; where poison travels it is not reported (rule 4)."""
+        for look in self._seen.values():
+            look(touch)
         grains = self.grains.at(touch.offset, touch.size)
         if self._reporter.follows:
             poison = self._followed(touch, grains)
@@ -355,11 +358,10 @@ class AccessShadow(Shadow):
         at = next(i for i, (x, _) in enumerate(self._sources) if x is source)
         self._sources[at : at + 1] = [(left, self._sources[at][1])] if len(left.offset) else []
 
-    def watches(self, what: str, look: Watch | None) -> None:
+    def watches(self, what: str, *, reads: Look | None = None, writes: Watch | None = None) -> None:
         """See `Shadow`."""
-        self._watched.pop(what, None)
-        if look is not None:
-            self._watched[what] = look
+        self._seen = {**self._seen, what: reads} if reads is not None else _without(self._seen, what)
+        self._watched = {**self._watched, what: writes} if writes is not None else _without(self._watched, what)
 
     def forgets(self, touch: Touch) -> None:
         """See `Shadow`; to other accesses this is a write of the bytes."""
@@ -660,6 +662,10 @@ class AccessShadow(Shadow):
         if bad.any():
             where = self._where(touch, bad)
             self._reporter.report(kind, touch.site, where, touch.address, detail, other, self._namer(touch), rule=rule)
+
+
+def _without(known: dict[str, Any], name: str) -> dict[str, Any]:
+    return {key: x for key, x in known.items() if key != name}
 
 
 def _places(touch: Touch) -> Array:

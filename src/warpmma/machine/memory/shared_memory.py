@@ -24,6 +24,7 @@ from .access_shadow import AccessShadow
 from .accesses import Touch
 from .address_space import nearest
 from .allocation import Allocation
+from .shadow_memory import Look, Watch
 from .spaces import Space
 
 Variables = Sequence[tuple[str, range]]
@@ -106,6 +107,10 @@ class SharedMemory(Space):
         """Yield all bytes, if any was accessed."""
         if "_all" in vars(self):
             yield self._all.data
+
+    def watches(self, what: str, *, reads: Look, writes: Watch) -> None:
+        """Let functions see accesses: see `Shadow.watches`."""
+        self._all.shadow.watches(what, reads=reads, writes=writes)
 
     def touch(
         self, site: Site, address: Array, size: int, lanes: Array, alignment: int

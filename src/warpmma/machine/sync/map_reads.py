@@ -5,8 +5,8 @@ The rules:
 1. A copy reads its map at any time between its issue and its completion. Its reading is over for those that are ordered
    behind a `wait_group`, with or without `.read`, of its thread that includes the group which the thread has committed
    since, though a load joins no group (measured); or behind a phase of the mbarrier that counts its bytes.
-2. Who changes a byte of the map, a thread or a copy in bulk, has to be ordered behind that. Policy "strict" also reports
-   a write of the same bytes.
+2. Who changes a byte of the map, a thread or a copy in bulk, has to be ordered behind that. Policy "strict" also
+   reports a write of the same bytes.
 3. Groups of a thread complete in order, and so do phases of an mbarrier: of the copies of one thread with one map, only
    the last one at each mbarrier is kept, and the last one that joins a group.
 4. When a batch of blocks ends, its copies are complete (A15). To later batches, each thread has read the maps when it
@@ -128,7 +128,7 @@ class MapReads:
         """Note that copies of lanes, which signal mbarriers or join groups, read maps in a piece of memory."""
         if id(allocation) not in self._maps:
             self._maps[id(allocation)] = allocation, _Maps(self._reporter, self._clocks)
-            allocation.shadow.watches("maps", self._maps[id(allocation)][1].changed)
+            allocation.shadow.watches("maps", writes=self._maps[id(allocation)][1].changed)
         _, maps = self._maps[id(allocation)]
         phases = [self._words(x, touch) for x in signals]
         for i, (at, offset) in enumerate(zip(np.argwhere(touch.lanes).tolist(), touch.offset.tolist(), strict=True)):
@@ -170,7 +170,7 @@ class MapReads:
     def finish(self) -> None:
         """Note the reads as those of threads, which the batch ends."""
         for allocation, maps in self._maps.values():
-            allocation.shadow.watches("maps", None)
+            allocation.shadow.watches("maps")
             for offset, reads in maps.reads.items():
                 for x in reads.values():
                     who = x.touch.who.some(np.array([x.lane]))
