@@ -89,7 +89,7 @@ def test_a_stage_is_used_again_only_after_its_readers_have_released_it() -> None
     again = "@%p mbarrier.arrive.expect_tx.shared.b64 _, [%m], 256;"
     second = SPIN.replace("W", "V").replace(", 0;", ", 1;")
     free = "mbarrier.arrive.shared.b64 _, [%f]; E: mbarrier.try_wait.parity.shared.b64 %q, [%f], 0; @!%q bra E;"
-    read = "ld.shared.u32 %w, [%a];"
+    read = "ld.shared.u32 %w, [%a]; add.u32 %w, %w, 0;"
     body = (
         f"{EXPECT} {LOAD} {SPIN} {read} {{}} {again} {LOAD} {second} {READ} add.u32 %v, %v, %w; st.global.u32 [%o], %v;"
     )
