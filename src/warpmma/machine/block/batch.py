@@ -173,7 +173,8 @@ class Batch:
             if left[block] or known is None:
                 self._at_exit[block] = known
             else:
-                self.shared.ended(block, self.phases.known_at, known)
+                late = None if "late_reads" not in vars(self) or self.late_reads is None else self.late_reads.at_end
+                self.shared.ended(block, self.phases.known_at, known, late)
 
     def hasten(self, rounds: int) -> bool:
         """Complete asynchronous operations after rounds of polls without success; False if there are none."""

@@ -37,6 +37,7 @@ from ..._arrays import Array, all_ones
 from ...operations import Copy
 from ..base import GrainRuns, Origin, Poison, PoisonBytes, Site, all_set, get, store_order, words_at
 from ..order import (
+    RETURNED,
     WARP_BIT,
     Agents,
     Completes,
@@ -389,11 +390,19 @@ class AccessShadow(Shadow):
         counts[place.start // self.grains.grain : place.stop // self.grains.grain] = True
         for each in but:
             counts[each.start // self.grains.grain : -(-each.stop // self.grains.grain)] = False
-        tables = [x for x in (self.grains.writer, *self.grains.read(0, exact=False)) if x is not None]
-        words = np.unique(np.concatenate([table[counts] for table in tables])) if tables else np.zeros(0, np.uint64)
-        words = words[(words != 0) & ~asynchronous(words)]
-        words = words[blocks_of(words) != block]
-        return np.asarray(words[~clock.covers(words)])
+        writes = [] if self.grains.writer is None else [self.grains.writer]
+        found = np.zeros(0, np.uint64)
+        for tables, reads in ((writes, False), (self.grains.read(0, exact=False), True)):
+            if not tables:
+                continue
+            words = np.unique(np.concatenate([table[counts] for table in tables]))
+            words = words[(words != 0) & ~asynchronous(words)]
+            words = words[blocks_of(words) != block]
+            words = words[~clock.covers(words)]
+            if reads and not self._reporter.strict and (over := clock.crossed.get(RETURNED)) is not None:
+                words = words[~over.covers(words)]
+            found = np.union1d(found, words)
+        return found
 
     # Rules 1 and 2
 

@@ -65,7 +65,7 @@ from .cluster_clocks import Passed
 from .known_times import KnownTimes
 from .moments import Moment
 from .thread_scopes import ThreadScope, ThreadScopes
-from .vector_clock import READS, VectorClock
+from .vector_clock import READS, RETURNED, VectorClock
 
 _U = np.uint64
 _WIDE = 8  # columns
@@ -448,6 +448,17 @@ class VectorClocks:
             for row, clock in passed.beyond.items()
         }
         return Passed(None if passed.clocks is None else passed.clocks.over(), beyond)
+
+    def returned(self, passed: Passed) -> Passed:
+        """Return what a `.relaxed` arrival of a cluster says about reads of threads, whose values were used (A18)."""
+        clocks = passed.clocks
+        if clocks is not None:
+            clocks = self.causality.columns.without_times({RETURNED: clocks.uncrossed()})
+        beyond = {
+            row: VectorClock(self._first, self._no_times, crossed={RETURNED: clock.uncrossed()})
+            for row, clock in passed.beyond.items()
+        }
+        return Passed(clocks, beyond)
 
     def still_reading(self, words: Array, who: Agents) -> Array:
         """Return which reads, words `[n, m]`, threads do not know to be over (A9)."""

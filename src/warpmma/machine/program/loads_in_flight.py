@@ -14,7 +14,8 @@ overwrite what a load in front of the signal still has to read. The rules:
    as a use, and as a signal.
 3. Of a call nothing is known: it counts as a use of all.
 4. This only says which steps the machine looks at while it runs: whether a lane has signalled before it uses a value
-   shows there (`sync.late_reads`). Programs without copies in bulk to shared memory have no such loads.
+   shows there (`sync.late_reads`). Programs without copies in bulk to shared memory, and without
+   `barrier.cluster.arrive.relaxed`, have no such loads.
 """
 
 from __future__ import annotations
@@ -183,10 +184,12 @@ def _settled(
 
 
 def _overwrites(step: AnyStep) -> bool:
-    """Whether a step is a copy in bulk to shared memory."""
+    """Whether a step is a copy in bulk to shared memory, or an arrival behind which a block of the cluster may end."""
     row = step.row if isinstance(step, InstructionStep) else None
     if isinstance(row, TensorCopy):
         return row.direction == "load"
+    if isinstance(row, Barrier):
+        return row.cluster and row.action == "arrive" and not row.orders
     return isinstance(row, BulkCopy) and row.to != "global"
 
 

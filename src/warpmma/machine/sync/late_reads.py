@@ -10,24 +10,31 @@ The rules:
    as late for the lanes that use the value themselves; for a load of a whole warp, in all.
 3. A value that is never used after the signal is not read late: it does not matter.
 4. Of each load and place, only the last late read is kept.
+5. A load from the memory of another block of the cluster has to end before that block does (A18). Where only an arrival
+   with `.relaxed` lies between, a load has ended whose value was used before it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
 from ..._arrays import Array
 from ...operations import Access
 from ..base import Site
-from ..memory import Touch
-from ..order import VectorClocks, at_time, thread_of
+from ..memory import Touch, report_outlived
+from ..order import RETURNED, VectorClock, VectorClocks, at_time, blocks_of, thread_of
 from ..report import Reporter
 
 _U = np.uint64
 _MOST = 256  # late reads, until those that all happen before what follows are dropped
+
+
+Overtaken = Callable[[Touch, Array, Site], None]
+"""What reports lanes of a load, by place in a list of them, which something has overtaken, and where they use it."""
 
 
 @dataclass(eq=False)
@@ -37,7 +44,7 @@ class _Flight:
     touch: Touch
     open: Array  # lanes that have not used it, `[block, warp, lane]`
     began: Array  # how often each thread had signalled before, `[block, warp, lane]`
-    overtaken: list[tuple[Touch, Array, Array]] = field(default_factory=list)  # by copies: which lanes of each, and own
+    overtaken: list[tuple[Overtaken, Array]] = field(default_factory=list)  # and which lanes, by number
 
     @property
     def whole(self) -> bool:
@@ -117,10 +124,9 @@ class LateReads:
 
     def _use_late(self, load: int, flight: _Flight, site: Site, lanes: Array) -> None:
         """Note that lanes, which have signalled, use a value for the first time."""
-        for copy, which, mine in flight.overtaken:
-            bad = lanes[flight.touch.lanes][mine]
-            if bad.any():
-                self._report(copy, which[bad], flight.touch, int(mine[bad][0]), site)
+        for report, mine in flight.overtaken:
+            if (bad := lanes[flight.touch.lanes][mine]).any():
+                report(flight.touch, np.flatnonzero(bad), site)
         touch, time = flight.touch.of(lanes), self._clocks.tick(site)
         key = load, touch.offset.tobytes()
         self._late[key] = _Late(touch, at_time(touch.who.words, time), site, np.argsort(touch.offset, kind="stable"))
@@ -148,10 +154,14 @@ class LateReads:
             still = flight.open[flight.touch.lanes][mine]
             if len(which) and still.any():
                 others = still & (at_time(own[which], 0) != at_time(flight.touch.who.words[mine], 0))
-                for _, _, before in flight.overtaken:  # one copy is enough to report
+                for _, before in flight.overtaken:  # one copy is enough to report
                     others &= ~np.isin(mine, before)
                 if others.any():
-                    flight.overtaken.append((touch, which[others], mine[others]))
+                    flight.overtaken.append((partial(self._copied, touch, which[others], mine[others]), mine[others]))
+
+    def _copied(self, copy: Touch, which: Array, mine: Array, load: Touch, bad: Array, used: Site) -> None:
+        """Report lanes of a copy that has overtaken lanes of a load."""
+        self._report(copy, which[bad], load, int(mine[bad[0]]), used)
 
     def _report(self, copy: Touch, which: Array, load: Touch, lane: int, used: Site) -> None:
         """Report lanes of a copy, by number, which overwrites what a lane of a load reads late."""
@@ -164,6 +174,36 @@ class LateReads:
             "fence.proxy.async, before the signal"
         )
         self._reporter.report("proxy", copy.site, where, copy.address, detail, at, rule="A22")
+
+
+    # Rule 5
+
+    def at_end(self, place: range, block: int, clock: VectorClock) -> list[tuple[int, Site]]:
+        """Return late reads of a range of offsets, that of a block which ends, by other blocks: words and lines.
+
+        Loads that are still in flight are noted: they are reported if they are used.
+        """
+        found: list[tuple[int, Site]] = []
+        for late in self._late.values():
+            words = late.words[self._apart(late.touch, place, block, clock)]
+            if (returned := clock.crossed.get(RETURNED)) is not None:
+                words = words[~returned.covers(words)]
+            found += [(word, late.touch.site) for word in words[:1].tolist()]
+        for flight in (x for flights in self._flights.values() for x in flights):
+            mine = self._apart(flight.touch, place, block, clock)
+            if len(mine := mine[flight.open[flight.touch.lanes][mine]]):
+                flight.overtaken.append((partial(self._outlived, block, mine), mine))
+        return found
+
+    def _apart(self, load: Touch, place: range, block: int, clock: VectorClock) -> Array:
+        """Return lanes of a load in other blocks than that of a place, by number, that a clock does not order."""
+        words, inside = load.who.words, (load.offset >= place.start) & (load.offset < place.stop)
+        which = np.flatnonzero(inside & (blocks_of(words) != block))
+        return which[~clock.covers(words[which])]
+
+    def _outlived(self, block: int, mine: Array, load: Touch, bad: Array, used: Site) -> None:
+        """Report a load from a block of the grid that has ended before the value is used."""
+        report_outlived(self._reporter, self._signals.shape, load.who.words[mine[bad[0]]], load.site, block)
 
 
 def _meetings(copy: Touch, load: Touch, order: Array) -> tuple[Array, Array]:
