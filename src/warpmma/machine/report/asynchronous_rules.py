@@ -100,7 +100,8 @@ RULES: Mapping[str, Rule] = MappingProxyType({
     ),
     "A18": Rule(
         "What other blocks do in the shared memory of a block happens before the last thread of that block ends. "
-        "Signals of its mbarriers are counted, and need no order.", "default", "measured: ld, st, atom, arrivals, "
+        "Signals of its mbarriers are counted, and need no order. For a load whose value is used before it, an arrival "
+        "at the barrier of the cluster with .relaxed is enough.", "default", "measured: ld, st, atom, arrivals, "
         "st.async and copies to a block that exited, each fails the launch",
     ),
     "A19": Rule(
