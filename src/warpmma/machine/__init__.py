@@ -25,6 +25,7 @@ from .program import (
     StepOperand,
     Sum,
     dead_slots,
+    loads_in_flight,
 )
 from .report import (
     BANKS,
@@ -107,6 +108,7 @@ __all__ = [
     "float_sites",
     "launch_program",
     "literal",
+    "loads_in_flight",
     "merged",
     "no_site",
     "plain_sizes",

@@ -19,7 +19,16 @@ from ..base import Lanes, Origin, Poison, RegisterShadow, Site, WarpRegister, is
 from ..memory import GlobalMemory, GlobalSpace, LocalMemory, SharedMemory
 from ..order import History, ThreadScopes, VectorClock, VectorClocks, joined
 from ..report import Costs, Reporter, Watching
-from ..sync import AsyncOperations, Barriers, ClusterBarrier, MbarrierPhases, RegisterLimits, WarpgroupProducts
+from ..sync import (
+    AsyncOperations,
+    Barriers,
+    ClusterBarrier,
+    LateReads,
+    MapReads,
+    MbarrierPhases,
+    RegisterLimits,
+    WarpgroupProducts,
+)
 
 Results = tuple[WarpRegister, ...]
 
@@ -95,6 +104,20 @@ class Batch:
         return RegisterLimits(self.reporter)
 
     @cached_property
+    def late_reads(self) -> LateReads | None:
+        """Loads that may be in flight when threads signal; None where no hazards are looked for."""
+        if not self.reporter.tracking:
+            return None
+        late = LateReads(self.reporter, self.clocks, self.lanes.shape)
+        self.shared.watches("late reads", reads=late.read, writes=late.written)
+        return late
+
+    @cached_property
+    def map_reads(self) -> MapReads:
+        """Reads of tensor maps in global memory by its copies."""
+        return MapReads(self.reporter, self.clocks, self.lanes.shape)
+
+    @cached_property
     def warpgroups(self) -> WarpgroupProducts:
         """Products of its warpgroups."""
         return WarpgroupProducts(self.reporter, self.clocks)
@@ -150,7 +173,8 @@ class Batch:
             if left[block] or known is None:
                 self._at_exit[block] = known
             else:
-                self.shared.ended(block, self.phases.known_at, known)
+                late = None if "late_reads" not in vars(self) or self.late_reads is None else self.late_reads.at_end
+                self.shared.ended(block, self.phases.known_at, known, late)
 
     def hasten(self, rounds: int) -> bool:
         """Complete asynchronous operations after rounds of polls without success; False if there are none."""
@@ -172,6 +196,8 @@ class Batch:
             self.async_operations.finish()
         if "register_limits" in vars(self):
             self.register_limits.finish()
+        if "map_reads" in vars(self):
+            self.map_reads.finish()
 
     def shuffled(self, number: int) -> Array | None:
         """Return an order for a number of turns, drawn from the seed and the time; None for the given order."""

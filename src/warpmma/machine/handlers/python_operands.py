@@ -16,7 +16,7 @@ from typing import Any
 from ..._arguments import is_integer
 from ..._text import counted
 from ...errors import OperandError, shown
-from ...isa import OperandSpec, PtxInstruction, present, printed
+from ...isa import OperandSpec, PtxInstruction, check_since, present, printed
 from ...operations import DTYPES
 from ..base import WarpRegister
 from ..block import Batch
@@ -37,6 +37,8 @@ def bound(batch: Batch, row: PtxInstruction, operands: Sequence[Any]) -> list[An
     there = _matched(row, signature, operands)
     for spec in signature:
         given = there.get(id(spec))
+        if given is not None:
+            check_since(row, spec, batch.target)
         found += [spec.default] * len(spec.names) if given is None else _bound(batch, row, spec, given)
     return found
 

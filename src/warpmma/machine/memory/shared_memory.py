@@ -10,8 +10,9 @@ The rules (PTX ISA 9.1, 5.1.7 and 9.7.9.23; `lab.record.clusters`, measured on a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache, partial
+from typing import Any
 
 import numpy as np
 
@@ -24,9 +25,11 @@ from .access_shadow import AccessShadow
 from .accesses import Touch
 from .address_space import nearest
 from .allocation import Allocation
+from .shadow_memory import Look, Watch
 from .spaces import Space
 
 Variables = Sequence[tuple[str, range]]
+Late = Callable[[range, int, VectorClock], Iterable[tuple[Any, Site]]]
 
 _ALIGNMENT = 16  # of the start of each block's memory
 _MBARRIER, _MBARRIERS = 8, 1024  # bytes of one, and numbers of them in a block
@@ -109,6 +112,10 @@ class SharedMemory(Space):
         if "_all" in vars(self):
             yield self._all.data
 
+    def watches(self, what: str, *, reads: Look, writes: Watch) -> None:
+        """Let functions see accesses: see `Shadow.watches`."""
+        self._all.shadow.watches(what, reads=reads, writes=writes)
+
     def touch(
         self, site: Site, address: Array, size: int, lanes: Array, alignment: int
     ) -> Iterator[tuple[Allocation, Touch]]:
@@ -139,7 +146,7 @@ class SharedMemory(Space):
             lanes = lanes & ~between
         return lanes
 
-    def ended(self, block: int, mbarriers: Sequence[int], clock: VectorClock) -> None:
+    def ended(self, block: int, mbarriers: Sequence[int], clock: VectorClock, late: Late | None = None) -> None:
         """Report other blocks' accesses to the memory of a block that nothing orders before its last thread ends (A18).
 
         Parameters
@@ -150,6 +157,8 @@ class SharedMemory(Space):
             Offsets of mbarriers in the memory of all blocks: what signals these is counted, and needs no order.
         clock : VectorClock
             What the threads of the block know when they end, joined.
+        late : callable, optional
+            Returns accesses to a range of offsets, in words with their lines, that end later than they were noted.
         """
         if "_all" not in vars(self) or not isinstance(shadow := self._all.shadow, AccessShadow):
             return
@@ -157,13 +166,9 @@ class SharedMemory(Space):
         but = [range(at, at + _MBARRIER) for at in mbarriers if at in place]
         for word in shadow.unordered_in(place, but, number, clock):
             if (site := self._clocks.site(word)) is not None:
-                at: Array = np.zeros(self._lanes.shape, bool)
-                at[(block_of(word) - self._clocks.blocks.start, *thread_of(word))] = True
-                self._reporter.report("race", site, at, detail=self._ended(number), rule="A18")
-
-    def _ended(self, number: int) -> str:
-        block = self._reporter.block_named(number)
-        return f"in the shared memory of {block}, and nothing orders that before the last thread of {block} ends"
+                report_outlived(self._reporter, self._lanes.shape, word, site, number)
+        for word, site in late(place, number, clock) if late is not None else ():
+            report_outlived(self._reporter, self._lanes.shape, word, site, number)
 
     # Rules 1 and 2
 
@@ -278,6 +283,15 @@ class SharedMemory(Space):
         return Touch(
             site=site, time=time, clocks=self._clocks, address=address, lanes=lanes, offset=offset, size=size, who=who
         )
+
+
+def report_outlived(reporter: Reporter, shape: tuple[int, int, int], word: Any, site: Site, number: int) -> None:
+    """Report an access, a word and its line, to the memory of a block of the grid that may end before it (A18)."""
+    at: Array = np.zeros(shape, bool)
+    at[(block_of(word) - reporter.first_block, *thread_of(word))] = True
+    block = reporter.block_named(number)
+    says = f"in the shared memory of {block}, and nothing orders that before the last thread of {block} ends"
+    reporter.report("race", site, at, detail=says, rule="A18")
 
 
 def _rank(address: Array) -> Array:

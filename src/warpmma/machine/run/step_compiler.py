@@ -42,16 +42,40 @@ def prepared(state: State, points: ConvergencePoints, pc: int, step: Instruction
         return _beside(state, pc, step, _refreshed(_silent(state, pc, step, operands), refresh))
     choose = None if step.guard is None else chooser(state, step.site, step.guard)
     if only_computes(step):
-        compute = _refreshed(_operation(state, pc, step, operands), refresh)
+        compute = _watched(state, pc, step, _refreshed(_operation(state, pc, step, operands), refresh))
         usual = _alone(state, pc, compute, choose)
         return usual if step.guard is None else selecting(state, pc, step, step.guard, usual, compute)
-    act = _refreshed(_handled(state, step, operands), refresh)
+    act = _watched(state, pc, step, _refreshed(_handled(state, step, operands), refresh))
     if getattr(step.row, "observes", False):
         return _observing(state, pc, step, act, choose)
     point = _convergence_point(state, points, pc, step, act, operands, refresh)
     if point is not None:
         return _arriving(pc, point, choose)
     return _alone(state, pc, act, choose)
+
+
+def _watched(state: State, pc: int, step: InstructionStep, act: Act) -> Act:
+    """Let `LateReads` know what a step does with loads that may be in flight at a signal."""
+    known, site = state.program.in_flight, step.site
+    if not known.concerns(pc):
+        return act
+    load, uses, signals = known.loads.get(pc), known.uses.get(pc, ()), pc in known.signals
+
+    def watched(group: Group) -> None:
+        if (late := state.batch.late_reads) is None:
+            act(group)
+            return
+        late.use(site, uses, group.bits)
+        if signals:
+            late.signal(group.bits)
+        if load is None:
+            act(group)
+            return
+        late.begin(load)
+        act(group)
+        late.end()
+
+    return watched
 
 
 # Which lanes execute it

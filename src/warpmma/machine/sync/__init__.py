@@ -3,6 +3,8 @@
 from .async_operations import AsyncOperation, AsyncOperations, Combine, Groups, Signal, Touched
 from .barriers import Awaited, Barriers
 from .cluster_barriers import ClusterBarrier
+from .late_reads import LateReads
+from .map_reads import MapReads
 from .mbarrier_phases import MbarrierPhases
 from .mbarrier_state import (
     FAULTS,
