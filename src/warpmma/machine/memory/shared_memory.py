@@ -107,6 +107,11 @@ class SharedMemory(Space):
         if "_all" in vars(self):
             yield self._all.data
 
+    def of_block(self, place: int) -> Array:
+        """Return the bytes of one block of the batch."""
+        start = place * self._stride
+        return self._all.data[start : start + self.size]
+
     def touch(
         self, site: Site, address: Array, size: int, lanes: Array, alignment: int
     ) -> Iterator[tuple[Allocation, Touch]]:

@@ -4,4 +4,4 @@ from .banks import BANKS, CANDIDATES, BankPattern, SharedSite, Swizzle, wavefron
 from .costs import Costs, no_site
 from .hazards import KINDS, Hazard, HazardError, HazardWarning, NamedArray, Policy, Reporter, element_at
 from .unpredicted import Unpredicted
-from .watching import Watch, WatchedProduct, Watching
+from .watching import Watch, WatchedProduct, WatchedTile, Watching
