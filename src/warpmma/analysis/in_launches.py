@@ -29,13 +29,12 @@ from ..errors import OperandError, shown
 from ..isa import Instruction, WarpgroupInstruction, WmmaProduct
 from ..layouts import Cell
 from ..machine import Launch, WatchedProduct
-from ..operations import WarpgroupMultiply
 from ..registers import LANES
 from .explaining import explain
 from .explanation import Explanation
 from .watched_operands import explained_by, in_registers, layout_of, matrix_of, operands_of
 
-_MULTIPLIED = Instruction | WmmaProduct | WarpgroupMultiply
+_MULTIPLIED = Instruction | WmmaProduct | WarpgroupInstruction
 
 
 def explain_launch(
