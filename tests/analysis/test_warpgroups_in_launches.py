@@ -155,7 +155,10 @@ def test_wmma_is_explained(
         cells = report.watched[0].instruction.layout("D", target).holds(lane, register)  # type: ignore[call-arg, arg-type]
         for index, cell in enumerate(cells):
             told = wm.explain_launch(report, occurrence=2, lane=lane, register=register, index=index)
-            assert told.result == codes_of_d[cell.row, cell.column] and (told.row, told.column) == (cell.row, cell.column)
+            assert told.result == codes_of_d[cell.row, cell.column] and (told.row, told.column) == (
+                cell.row,
+                cell.column,
+            )
             whole = wm.explain_launch(report, occurrence=2, row=cell.row, column=cell.column, chain=True)
             assert whole.result == told.result and len(whole.a) == 48
     single = wm.explain_launch(report, occurrence=0, row=3, column=4)

@@ -11,6 +11,7 @@ from warpgroup_kernels import F16, FORMS, LANES, ROOM, WORDS, codes, descriptor,
 import warpmma as wm
 from warpmma.machine import HazardError
 
+
 @pytest.mark.parametrize(("form", "more", "registers", "swizzle", "turned"), FORMS)
 def test_bits_are_those_of_execute(form: str, more: str, registers: bool, swizzle: int, turned: int) -> None:
     name = mnemonic(form)

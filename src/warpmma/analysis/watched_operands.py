@@ -121,9 +121,7 @@ def _converted(codes: Array, from_: str, to: str) -> Array:
     return np.asarray(FORMATS[to].codes(codes.view(np.float16).astype(np.float32)))
 
 
-def _beside(
-    parts: Sequence[WatchedProduct], i: Instruction | WmmaProduct | WarpgroupInstruction
-) -> dict[str, Any]:
+def _beside(parts: Sequence[WatchedProduct], i: Instruction | WmmaProduct | WarpgroupInstruction) -> dict[str, Any]:
     """Return indices of sparse products, and block scales."""
     more: dict[str, Any] = {}
     if isinstance(i, WmmaProduct):

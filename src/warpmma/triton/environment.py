@@ -22,8 +22,8 @@ def _targets(value: str) -> str | tuple[str, ...]:
 
 
 OPTIONS: Mapping[str, Callable[[str], Any]] = MappingProxyType({
-    "ptx_target": _targets, "hazards": str, "contract": str, "engine": str, "threads": int, "resident": int, "limit": int,
-    "seed": int, "cuda": str,
+    "ptx_target": _targets, "hazards": str, "contract": str, "engine": str, "threads": int, "resident": int,
+    "limit": int, "seed": int, "cuda": str,
 })  # fmt: skip
 
 

@@ -92,7 +92,9 @@ def device_target(target: str, ptx: Sequence[int]) -> str:
     if latest < 90:
         return target
     if latest != TARGETS[target].number:
-        raise TargetError(f"Triton writes sm_{latest}a, which {target} does not run; give ptx_target='sm_80' or 'sm_89'")
+        raise TargetError(
+            f"Triton writes sm_{latest}a, which {target} does not run; give ptx_target='sm_80' or 'sm_89'"
+        )
     return f"sm_{latest}a"
 
 
@@ -141,7 +143,8 @@ def device(
     target: str | Device, *, ptx_target: str | Sequence[str] | None = None,
     hazards: Policy | Mapping[str, Policy] = "error", contract: str = "ptxas", engine: Engine = "auto",
     threads: int | None = None, resident: int | None = None, limit: int | Limit | None = None, seed: int = 0,
-    progress: Watched = None, watch: Watch | None = None, cuda: Literal["cpu"] | None = None,
+    progress: Watched = None, watch: Watch | None = None,
+    timeline: bool | Sequence[int] = False, cuda: Literal["cpu"] | None = None,
 ) -> TritonDevice:  # fmt: skip
     """Make a simulated GPU, for `with warpmma.triton.device("sm_90"):`.
 
@@ -153,7 +156,7 @@ def device(
         What Triton compiles for; of several, each kernel is compiled for the first that has all of its types. By
         default it is that of `PTX_TARGETS`: for sm_90, where Triton writes `wgmma`, sm_90 itself. With
         `("sm_80", "sm_89")` Triton writes `mma` for it.
-    hazards, contract, engine, threads, resident, limit, seed, progress, watch
+    hazards, contract, engine, threads, resident, limit, seed, progress, watch, timeline
         Of every launch, as of `PtxEntry.launch` (`threads` reaches each `mma`, not programs). A kernel that Triton
         compiles without fusing has contract "off". "lane order" is only counted by default: where several lanes hold
         a result, Triton lets all of them store it.
@@ -188,7 +191,7 @@ def device(
     options = {
         "hazards": _policy(hazards), "contract": contract, "engine": engine, "threads": threads, "resident": resident,
         "limit": limit, "seed": seed, "progress": progress,
-        "watch": watch,
+        "watch": watch, "timeline": timeline,
     }  # fmt: skip
     return TritonDevice(own or Device(wanted), numbers, options, cuda_on_cpu=cuda == "cpu")
 

@@ -110,9 +110,7 @@ def _watched(
         (batch.reporter.running(block), block, warp)
         for block, warp in zip(which.block.tolist(), which.warp.tolist(), strict=True)
     ]
-    batch.watching.see_warpgroups(
-        site, record, batch.target, places, registers, numbers, tiles, batch.shared.of_block
-    )
+    batch.watching.see_warpgroups(site, record, batch.target, places, registers, numbers, tiles, batch.shared.of_block)
 
 
 def _given(row: WarpgroupMultiply, operands: Sequence[Any]) -> tuple[dict[str, Any], dict[str, int]]:

@@ -251,6 +251,11 @@ class SharedMemory(Space):
         """Return the offsets in the memory of all of an address in blocks of the batch."""
         return np.asarray(block * self._stride + address)
 
+    def offset_at(self, place: int, address: int) -> int:
+        """Return the offset in the memory of all of an address that a thread of a block of the batch names."""
+        rank, inside = address >> RANK_BIT, address & (1 << RANK_BIT) - 1
+        return (place // self._cluster * self._cluster + rank) * self._stride + inside
+
     def mbarriers(self, offset: Array) -> Array:
         """Return the numbers of the mbarriers at offsets in the memory of all blocks: see `Agents.completed`."""
         inside = offset % max(self._stride, 1) // _MBARRIER
