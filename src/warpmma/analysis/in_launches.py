@@ -85,7 +85,7 @@ def explain_launch(
     >>> told.row, told.column, float(told.value)
     (9, 2, 16.0)
     """
-    products = _watched(launch, line, block, warp)
+    products = watched_products(launch, line, block, warp)
     product = _at(products, occurrence)
     of_warp = 0 if warp is None or not is_integer(lane) or lane >= LANES else LANES * (warp - product.warp)
     cell = _cell(product, lane if lane is None else lane + of_warp, register, index, row, column, matrix)
@@ -93,7 +93,7 @@ def explain_launch(
     return replace(_explained(parts, cell, against), site=product.place)
 
 
-def _watched(launch: object, line: int | None, block: int | None, warp: int | None) -> list[WatchedProduct]:
+def watched_products(launch: object, line: int | None, block: int | None, warp: int | None) -> list[WatchedProduct]:
     """Return what one warp executed at one site."""
     if not isinstance(launch, Launch):
         raise OperandError(f"launch is {shown(launch)}; expected what kernel.launch or an entry's launch returned")

@@ -24,7 +24,7 @@ from ..machine import WatchedProduct
 from ..scaling import unpack_scales
 from ..sparsity import unpack_metadata
 
-__all__ = ["explained_by", "in_registers", "layout_of", "matrix_of", "operands_of"]
+__all__ = ["explained_by", "format_of_watched", "in_registers", "layout_of", "matrix_of", "operands_of"]
 
 
 def layout_of(product: WatchedProduct, operand: Operand) -> Layout:
@@ -40,14 +40,15 @@ def in_registers(product: WatchedProduct, operand: Operand) -> Array | None:
     return product.registers.get(operand)
 
 
-def _format(product: WatchedProduct, operand: Operand) -> Format:
+def format_of_watched(product: WatchedProduct, operand: Operand) -> Format:
+    """Return the format of an operand."""
     i = product.instruction
     return FORMATS[i.type(operand)] if isinstance(i, WmmaProduct) else i.format(operand)
 
 
 def matrix_of(product: WatchedProduct, operand: Operand) -> Array:
     """Return the codes of a whole operand: `[row, column]`, or `[matrix, row, column]` of m8n8k4 with f16."""
-    i, format_ = product.instruction, _format(product, operand)
+    i, format_ = product.instruction, format_of_watched(product, operand)
     registers = product.registers.get(operand)
     if isinstance(i, Instruction):
         return np.asarray(i.format(operand).codes(store(i, operand, product.registers[operand])))

@@ -9,6 +9,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -119,12 +120,21 @@ class Timeline(Shown):
         """Everything as a JSON document."""
         return view(self, "json")
 
-    def svg(self, block: int | None = None, *, theme: str = "auto") -> str:
-        """Draw a block: rows of its warps, and of what completes their operations; by default the first block.
+    def svg(self, block: int | None = None, *, steps: Sequence[int] | None = None, theme: str = "auto") -> str:
+        """Draw a block: rows of its warps, and of what completes their operations.
+
+        Parameters
+        ----------
+        block : int, optional
+            Its number in the grid; by default the first that was recorded.
+        steps : (int, int), optional
+            The first and the last step that are drawn; by default all, or the first 2,800.
+        theme : {"auto", "light", "dark"}
+            "auto" follows the reader's system or page.
 
         Raises
         ------
         OperandError
-            A block that was not recorded; another theme.
+            A block that was not recorded; no such steps; another theme.
         """
-        return view(self, "svg", block, theme=theme)
+        return view(self, "svg", block, steps, theme=theme)
