@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from warpgroup_kernels import F16, FORMS, LANES, ROOM, WORDS, codes, descriptor, launched, mnemonic, text
+from warpgroup_kernels import F16, FORMS, ROOM, WORDS, codes, descriptor, launched, mnemonic, text
 
 import warpmma as wm
 from warpmma.isa import parse_warpgroup
@@ -51,8 +51,8 @@ def loop(turns: int, *, first: bool) -> tuple[Any, Launch]:
     body = f"""mov.u32 %i, 0; LOOP: setp.ne.u32 %scale, %i, {0 if first else 99};
     wgmma.mma_async.sync.aligned.m64n64k16.f32.f16.f16 {{{d}}}, %da, %db, %scale, 1, 1, 0, 0;
     add.u64 %da, %da, 2; add.u64 %db, %db, 2; add.u32 %i, %i, 1; setp.lt.u32 %p, %i, {turns}; @%p bra LOOP;"""
-    kernel = text(F16, registers=False, times=0).replace("wgmma.fence.sync", f"wgmma.fence.sync.aligned;\n{body}", 1)
-    kernel = kernel.replace(f"{body}.aligned;", body)
+    fence = "wgmma.fence.sync.aligned;"
+    kernel = text(F16, registers=False, times=0).replace(fence, f"{fence}\n{body}")
     return launched(kernel, given, WORDS, watch=Watch(mnemonic="wgmma"))
 
 

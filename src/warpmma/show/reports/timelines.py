@@ -1,8 +1,8 @@
 """Timelines of asynchronous work: text, JSON and a picture.
 
-1. A picture has a row for each warp of a block, or for warps that did the same at the same steps, and one for each agent
-   that completes operations. Bars in the rows of warps are waits, in those of agents operations, one below the other
-   where they overlap.
+1. A picture has a row for each warp of a block, or for warps that did the same at the same steps, and one for each
+   agent that completes operations. Bars in the rows of warps are waits, in those of agents operations, one below the
+   other where they overlap.
 2. The axis counts steps, and 1 step is 1 pixel, if the picture is then not too narrow or too wide. Of a longer timeline
    the first `_MOST` steps are drawn, unless `steps` names others.
 """
@@ -153,9 +153,7 @@ class _Scale(NamedTuple):
         return begin <= self.last and (begin if end is None else end) >= self.first
 
 
-def svg(
-    timeline: Timeline, block: int | None = None, steps: Sequence[int] | None = None, theme: Theme = "auto"
-) -> str:
+def svg(timeline: Timeline, block: int | None = None, steps: Sequence[int] | None = None, theme: Theme = "auto") -> str:
     """Draw a block (rules 1 and 2)."""
     chosen = timeline.blocks[0] if block is None else block
     if chosen not in timeline.blocks or isinstance(chosen, bool):
@@ -353,6 +351,7 @@ def _operation(x: TimelineOperation) -> _Bar:
     end = "not complete" if x.completed is None else f"complete at step {x.completed}"
     return _Bar(
         x.issued, x.completed, "free" if x.text.startswith("wgmma") else "fraction",
-        f"line {x.site.line}{size}", f"{x.text}{size}, {_who(x.warps)}, {x.site.place}: issued at step {x.issued}, {end}",
+        f"line {x.site.line}{size}",
+        f"{x.text}{size}, {_who(x.warps)}, {x.site.place}: issued at step {x.issued}, {end}",
         {"agent": x.agent, "issued": x.issued, "completed": "" if x.completed is None else x.completed},
     )  # fmt: skip

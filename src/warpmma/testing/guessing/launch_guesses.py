@@ -1,9 +1,9 @@
 """Guesses about a product inside of a kernel: what it read, against the matrices that it should have multiplied.
 
-1. A watched launch has the operands of each execution, so nothing is multiplied: A, B and C are compared one by one, and
-   the first execution with a wrong operand is the one that is told.
-2. An operand that is wrong may be another part of k (a stage that is stale, or a start that was not advanced), the other
-   operand, all zero, its own transpose; of a `wgmma` what another descriptor would have read right, a field of it
+1. A watched launch has the operands of each execution, so nothing is multiplied: A, B and C are compared one by one,
+   and the first execution with a wrong operand is the one that is told.
+2. An operand that is wrong may be another part of k (a stage that is stale, or a start that was not advanced), the
+   other operand, all zero, its own transpose; of a `wgmma` what another descriptor would have read right, one field
    changed at a time; of an `mma` a fragment that was loaded wrongly (`guess_fragment`).
 3. C is wrong if it is not the D of the execution before: of the first one, if it is not what was given.
 """
@@ -140,9 +140,7 @@ def _expected(product: WatchedProduct, operand: Operand, given: npt.ArrayLike) -
     return np.asarray(format_of_watched(product, operand).codes(array))
 
 
-def _operands(
-    product: WatchedProduct, whole: Mapping[str, Array], part: int
-) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _operands(product: WatchedProduct, whole: Mapping[str, Array], part: int) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield operands that are wrong, with what explains each (rule 2)."""
     found = {name: matrix_of(product, name) for name in ("A", "B")}  # type: ignore[arg-type]
     meant = {name: x[part] for name, x in whole.items()}
@@ -163,7 +161,7 @@ def _operands(
 
 
 def _alike(operand: str, found: Array, whole: Mapping[str, Array], part: int) -> Iterator[str]:
-    """What it may be as a matrix."""
+    """Yield what it may be as a matrix."""
     own, other = whole[operand], whole["B" if operand == "A" else "A"]
     k = own.shape[2] if operand == "A" else own.shape[1]
     for i in range(len(own)):
