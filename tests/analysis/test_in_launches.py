@@ -251,7 +251,7 @@ def test_wrong_arguments() -> None:
     assert "several were watched, say line, block and warp: test_in_launches.py:" in wrong(report, lane=0)
     one: Any = {"block": 0, "warp": 1}
     assert "occurrence 7 was not watched; there is test_in_launches.py:" in wrong(report, occurrence=7, lane=0, **one)
-    assert "no such mma was watched; there is" in wrong(report, block=5, lane=0)
+    assert "no such product was watched; there is" in wrong(report, block=5, lane=0)
     assert "warp is 'x'; expected a number from 0 on" in wrong(report, warp="x", lane=0)
     assert "expected lane and register of D's fragment, or row and column of D" in wrong(report, **one)
     assert "expected lane and register" in wrong(report, row=1, **one)
@@ -264,7 +264,7 @@ def test_wrong_arguments() -> None:
     unwatched = multiplied(wm.parse(F16), "sm_90", line=1)
     assert "nothing was watched; mma were executed at test_in_launches.py:" in wrong(unwatched, lane=0)
     idle = launch(lambda t: None, 1, 32, [], target="sm_90")
-    assert "nothing was watched; and no mma was executed" in wrong(idle, lane=0)
+    assert "nothing was watched; and no mma, wmma.mma or wgmma was executed" in wrong(idle, lane=0)
 
 
 @pytest.mark.parametrize("watch", [{"line": -1}, {"block": "x"}, {"most": None}, {"mnemonic": 3}, {"warp": True}])

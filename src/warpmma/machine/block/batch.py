@@ -27,6 +27,7 @@ from ..sync import (
     MapReads,
     MbarrierPhases,
     RegisterLimits,
+    TimelineRecorder,
     WarpgroupProducts,
 )
 
@@ -67,6 +68,8 @@ class Batch:
         Whether poison travels through operations on registers: rule 2 of `computing`.
     watching : Watching, optional
         Keeps operands of `mma`.
+    timeline : TimelineRecorder, optional
+        Records asynchronous work.
 
     Attributes
     ----------
@@ -77,6 +80,7 @@ class Batch:
         self, *, blocks: range, threads: int, target: str, memory: GlobalMemory, shared: int, reporter: Reporter,
         costs: Costs, history: History, cluster: int = 1, engine: Engine = "auto", workers: int | None = None,
         seed: int = 0, poison_travels: bool = False, watching: Watching | None = None,
+        timeline: TimelineRecorder | None = None,
     ) -> None:  # fmt: skip
         self.target, self.memory, self.reporter, self.costs = target, memory, reporter, costs
         self.engine, self.workers, self.seed, self.blocks = engine, workers, seed, blocks
@@ -90,13 +94,18 @@ class Batch:
         self.global_space = GlobalSpace(memory, self.clocks, reporter)
         self._at_exit: dict[int, VectorClock | None] = {}  # what threads knew that have exited, by block
         reporter.first_block = blocks.start
+        self.timeline = timeline
+        if timeline is not None:
+            timeline.begin([reporter.running(place) for place in range(len(blocks))], self.shared)
 
     # Made at their first use: most batches need few of them.
 
     @cached_property
     def async_operations(self) -> AsyncOperations:
         """Asynchronous operations of its threads."""
-        return AsyncOperations(self.reporter, self.clocks, self.seed)
+        made = AsyncOperations(self.reporter, self.clocks, self.seed)
+        made.told = None if self.timeline is None else self.timeline.operation
+        return made
 
     @cached_property
     def register_limits(self) -> RegisterLimits:
@@ -135,7 +144,9 @@ class Batch:
     @cached_property
     def phases(self) -> MbarrierPhases:
         """The phases of its mbarriers."""
-        return MbarrierPhases(self.clocks, self.shared, self.lanes.shape)
+        made = MbarrierPhases(self.clocks, self.shared, self.lanes.shape)
+        made.told = None if self.timeline is None else self.timeline.phase
+        return made
 
     @property
     def shape(self) -> tuple[int, int, int]:

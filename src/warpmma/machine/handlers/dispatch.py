@@ -7,7 +7,9 @@ known class is a row in `operations`; adding a class is a line in `_HANDLERS`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
+from operator import add
 from typing import Any
 
 from ..._arrays import Array
@@ -57,8 +59,7 @@ from . import (
     warpgroup_unit,
 )
 from .python_operands import bound
-
-Handler = Callable[[Batch, Site, Any, Sequence[Any], Array], Results]
+from .timeline_recording import Handler, recorded
 
 _HANDLERS: Mapping[type, Handler] = {
     Operation: computing.compute,
@@ -133,4 +134,7 @@ def execute(batch: Batch, site: Site, row: PtxInstruction, operands: Sequence[An
     if batch.lanes.any_waiting and type(row) not in _REGISTERS and (lanes & batch.lanes.waiting).any():
         batch.stand(lanes, site)
     batch.costs.count(site, lanes)
-    return _HANDLERS[type(row)](batch, site, row, bound(batch, row, operands), lanes)
+    if batch.timeline is None:
+        return _HANDLERS[type(row)](batch, site, row, bound(batch, row, operands), lanes)
+    handle = recorded(_HANDLERS[type(row)], partial(add, batch.timeline.now, 1))
+    return handle(batch, site, row, bound(batch, row, operands), lanes)

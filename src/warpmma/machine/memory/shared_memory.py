@@ -116,6 +116,11 @@ class SharedMemory(Space):
         """Let functions see accesses: see `Shadow.watches`."""
         self._all.shadow.watches(what, reads=reads, writes=writes)
 
+    def of_block(self, place: int) -> Array:
+        """Return the bytes of one block of the batch."""
+        start = place * self._stride
+        return self._all.data[start : start + self.size]
+
     def touch(
         self, site: Site, address: Array, size: int, lanes: Array, alignment: int
     ) -> Iterator[tuple[Allocation, Touch]]:
@@ -252,6 +257,11 @@ class SharedMemory(Space):
     def offsets_of(self, block: Array, address: int) -> Array:
         """Return the offsets in the memory of all of an address in blocks of the batch."""
         return np.asarray(block * self._stride + address)
+
+    def offset_at(self, place: int, address: int) -> int:
+        """Return the offset in the memory of all of an address that a thread of a block of the batch names."""
+        rank, inside = address >> RANK_BIT, address & (1 << RANK_BIT) - 1
+        return (place // self._cluster * self._cluster + rank) * self._stride + inside
 
     def mbarriers(self, offset: Array) -> Array:
         """Return the numbers of the mbarriers at offsets in the memory of all blocks: see `Agents.completed`."""

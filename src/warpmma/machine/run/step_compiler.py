@@ -20,10 +20,11 @@ from typing import Any
 import numpy as np
 
 from ..._arrays import Array
+from ...isa import PtxInstruction
 from ...operations import Barrier, Operation, WarpgroupGroup, WarpgroupMultiply
 from ..base import WarpRegister, merged, settled
 from ..block import Results
-from ..handlers import compute, handler
+from ..handlers import Handler, compute, handler, recorded
 from ..program import Constant, InstructionStep, Slot
 from .branching import Act, Choose, chooser, divided, only_computes, selecting
 from .convergence import ConvergencePoint, ConvergencePoints, ConvergenceStep
@@ -191,7 +192,7 @@ def _convergence_point(
         count(group)
         act(group)
 
-    handle, given = handler(row), _given(state.registers, step, operands)
+    handle, given = _handler(state, row), _given(state.registers, step, operands)
 
     def read() -> list[Any]:
         for each in refresh:
@@ -385,7 +386,7 @@ def _slow(state: State, step: InstructionStep, operands: tuple[Any, ...]) -> Cal
 def _handled(state: State, step: InstructionStep, operands: tuple[Any, ...]) -> Act:
     """Rule 3."""
     row, site = step.row, step.site
-    handle, given = handler(row), _given(state.registers, step, operands)
+    handle, given = _handler(state, row), _given(state.registers, step, operands)
 
     def act(group: Group) -> None:
         _put(state, step, handle(state.batch, site, row, given(), group.bits), group)
@@ -393,6 +394,11 @@ def _handled(state: State, step: InstructionStep, operands: tuple[Any, ...]) -> 
     if isinstance(row, WarpgroupGroup) and row.action == "wait_group":
         return _settling(state, act)
     return _late(state, act, step.results[0]) if isinstance(row, Barrier) and row.reduction else act
+
+
+def _handler(state: State, row: PtxInstruction) -> Handler:
+    """Return what executes a row; it tells the batch's timeline, if one is recorded."""
+    return handler(row) if state.batch.timeline is None else recorded(handler(row), lambda: state.now)
 
 
 def _settling(state: State, act: Act) -> Act:

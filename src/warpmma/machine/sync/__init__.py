@@ -22,4 +22,5 @@ from .mbarrier_state import (
     pending_of,
 )
 from .register_limits import RegisterLimits
+from .timeline_recorder import TimelineRecorder, groups_of
 from .warpgroup_products import WarpgroupProducts

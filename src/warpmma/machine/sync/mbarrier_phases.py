@@ -7,7 +7,7 @@ cluster.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -63,6 +63,7 @@ class MbarrierPhases:
     def __init__(self, clocks: VectorClocks, shared: SharedMemory, shape: tuple[int, int, int]) -> None:
         self._clocks, self._shared, self._shape = clocks, shared, shape
         self._rows, self._cluster = shape[0] // clocks.scopes.cluster, clocks.scopes.cluster
+        self.told: Callable[[Array], None] | None = None  # a timeline, if one is recorded
         self._at: dict[tuple[int, int], _Phases] = {}  # by rank and address
         # The mbarrier that each thread last looked at without success, -1 for none.
         self._looked: Array = np.full(shape, -1, np.int64)
@@ -160,6 +161,8 @@ class MbarrierPhases:
 
     def complete(self, offsets: Array) -> None:
         """Complete the current phases."""
+        if self.told is not None:
+            self.told(offsets)
         for phases, rows, _ in self._places(offsets):
             some = self._flags(rows)
             phases.done |= phases.now.only(some)
