@@ -20,6 +20,7 @@ from .. import machine
 from .._arguments import is_integer
 from .._arrays import Array, as_array
 from ..errors import MnemonicError, OperandError, UnknownNameError, UnsupportedError, WarpmmaError, shown
+from ..isa import WarpgroupInstruction
 from ..machine import Batch, Grid, HazardError, Site, fits
 from ..operations import DTYPES, row
 from ..registers import LANES
@@ -215,14 +216,18 @@ class Threads:
         for x in operands:
             self._check_mine(x)
         results = machine.execute(self._batch, site, instruction, operands, self.active)
-        made = tuple(Register(self, x) for x in results)
+        products: list[tuple[Any, Array]] = []
+        if isinstance(instruction, WarpgroupInstruction) and (latest := self._batch.warpgroups.latest) is not None:
+            products = [(latest, self.active & latest.active[..., None])]
+        made = tuple(Register(self, x, products) for x in results)
         return made[0] if len(made) == 1 else made or None
 
     def _check_mine(self, x: Any) -> None:
-        """Refuse registers of others, in fragments too."""
+        """Refuse registers of others, in fragments too; those that a `wgmma` has completed are values now."""
         if isinstance(x, Register):
             if x.threads is not self:
                 raise OperandError("a register of another launch, or of other blocks: kernels keep none between calls")
+            x.settle()
         elif isinstance(x, list | tuple):
             for each in x:
                 if isinstance(each, Register):
@@ -294,7 +299,9 @@ class Threads:
         before, after = (self._number(x, "b32", "update: an operand") for x in (old, new))
         if before.kind != after.kind:
             raise OperandError(f"update of a {before.kind} register with a {after.kind} one")
-        return Register(self, machine.merged(before, after, self.active))
+        parts = ((before, ~self.active), (after, self.active))
+        held = [(p, lanes & some) for x, some in parts for p, lanes in getattr(x, "products", ())]
+        return Register(self, machine.merged(before, after, self.active), held)
 
     def _number(self, x: Any, kind: str, who: str) -> machine.WarpRegister:
         """Return a register of ours as it is, or one with a number in every lane."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any, Protocol, cast
 
 import numpy as np
 
 from .. import machine
+from .._arrays import Array
 from ..arithmetic import Evidence
 from ..errors import OperandError, UnknownNameError, shown
 from ..operations import DTYPES, Operation, operation, shl, shr
@@ -48,6 +49,12 @@ class _Threads(Protocol):
     def _number(self, x: Any, kind: str, who: str) -> machine.WarpRegister: ...
 
 
+class _Product(Protocol):
+    """A `wgmma` that may not be complete."""
+
+    active: Array  # warps that have not waited for it, bool `[block, warp]`
+
+
 class Register(machine.WarpRegister):
     """A register of every thread.
 
@@ -68,12 +75,40 @@ class Register(machine.WarpRegister):
         The line that made it, where some lanes have not written it.
     """
 
-    __slots__ = ("threads",)
+    __slots__ = ("products", "threads")
     __array_ufunc__ = None  # NumPy's integers on the left of an operator leave it to us
 
-    def __init__(self, threads: _Threads, register: machine.WarpRegister) -> None:
+    def __init__(
+        self, threads: _Threads, register: machine.WarpRegister, products: Sequence[tuple[_Product, Array]] = ()
+    ) -> None:
         super().__init__(register.bits, register.shadow, register.part)
-        self.threads = threads
+        self.threads, self.products = threads, products
+
+    def settle(self) -> None:
+        """Let lanes hold values whose warps have waited for the `wgmma` that writes them.
+
+        `products` are those, with the lanes, bool `[block, warp, lane]`, that hold what each writes.
+        """
+        shadow = self.shadow
+        if not self.products or shadow is None:
+            return
+        left: Array = np.zeros(self.bits.shape, bool)
+        held = left.copy()
+        for product, lanes in self.products:
+            held |= lanes
+            left |= lanes & product.active[..., None]
+        written = shadow.written | held & ~left
+        if left.any():
+            self.shadow = machine.RegisterShadow(written, shadow.site, shadow.bits, shadow.origin)
+            return
+        self.products = ()
+        self.shadow = None if written.all() else machine.RegisterShadow(written, shadow.site, shadow.bits)
+
+    @property
+    def defined(self) -> Array | None:
+        """Lanes that have written it; None for all. Of a `wgmma` that is not complete, none has."""
+        self.settle()
+        return super().defined
 
     def __getattr__(self, name: str) -> Any:
         raise UnknownNameError.of("Register", name, ("bits", "defined", "kind", "site", "threads"))

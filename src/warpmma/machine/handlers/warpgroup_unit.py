@@ -25,7 +25,7 @@ from ...isa import WarpgroupInstruction
 from ...layouts import MatrixDescriptor, Operand
 from ...operations import WarpgroupGroup, WarpgroupMultiply
 from ...registers import LANES, WARPS
-from ..base import Origin, Site, WarpRegister, of_warpgroups
+from ..base import Origin, RegisterShadow, Site, WarpRegister, of_warpgroups
 from ..block import Batch, Results, touches
 from ..sync import Touched
 from .load_store import check_whole, read
@@ -190,16 +190,21 @@ def _registers(
 ) -> Array:  # fmt: skip
     """Return the registers of warpgroups, `[n, register, 128]`; a C that is pending may be read (rule 3)."""
 
-    def pending(x: WarpRegister) -> bool:
-        return name == "C" and x.shadow is not None and batch.warpgroups.pending(x.shadow.origin)
+    def checked(x: WarpRegister) -> WarpRegister:
+        warps = None if name != "C" or x.shadow is None else batch.warpgroups.pending(x.shadow.origin)
+        if x.shadow is None or warps is None:
+            return x
+        some = warps[..., None]
+        bits = None if x.shadow.bits is None else np.where(some, x.bits.dtype.type(0), x.shadow.bits)
+        return WarpRegister(x.bits, RegisterShadow(x.shadow.written | some, x.shadow.site, bits))
 
     def of_groups(registers: Array) -> Array:
         return np.moveaxis(_of_warps(registers, which), 1, 2).reshape(len(which.block), registers.shape[2], -1)
 
-    checked = [WarpRegister(x.bits) if pending(x) else x for x in given]
+    accumulated = [checked(x) for x in given]
     if not batch.reporter.follows:
-        read(batch, site, checked, lanes)
-    elif (found := batch.carried(checked, site, lanes)) is not None:
+        read(batch, site, accumulated, lanes)
+    elif (found := batch.carried(accumulated, site, lanes)) is not None:
         masks = of_groups(np.stack(found.masks, axis=-2))
         held.of[name] = codes_in_registers(record, name, masks) != 0
         held.site, held.origin = found.site, found.origin

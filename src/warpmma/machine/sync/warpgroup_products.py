@@ -8,6 +8,8 @@ The rules (PTX ISA 9.1, 9.7.15; measured on an H200):
    behind it.
 2. Its D is computed when it is issued; the registers of a warp are pending until this warp waits. A product may
    accumulate into pending registers; any other use of them is an error where it decides something.
+   A front end asks which registers have become values: by their origin (`settled`, after a wait), or by the product
+   (`latest`, whose `active` says which warps have not waited).
 3. `wgmma.commit_group` makes a group of the warp's products that are in none yet; `wgmma.wait_group n` waits for all
    groups of the warp but the last n. A product that is in no group is never complete.
 """
@@ -31,7 +33,7 @@ _PENDING = "a register of D is used, and its warp has not waited for the product
 
 
 @dataclass(eq=False, kw_only=True)
-class _Product:
+class WarpgroupProduct:
     """A product of some warpgroups.
 
     Attributes
@@ -66,12 +68,14 @@ class WarpgroupProducts:
 
     def __init__(self, reporter: Reporter, clocks: VectorClocks) -> None:
         self._reporter, self._clocks = reporter, clocks
-        self._pending: list[_Product] = []
+        self._pending: list[WarpgroupProduct] = []
         self._settled: list[tuple[Origin, Array]] = []
+        self.latest: WarpgroupProduct | None = None
 
-    def pending(self, origin: Origin | None) -> bool:
-        """Whether poison is that of products that are not complete (rule 2)."""
-        return origin is not None and any(x.origin is origin for x in self._pending)
+    def pending(self, origin: Origin | None) -> Array | None:
+        """Return the warps, `[block, warp]`, in which poison is that of products that are not complete (rule 2)."""
+        found = [x.active for x in self._pending if x.origin is origin] if origin is not None else []
+        return np.logical_or.reduce(found) if found else None
 
     def issue(self, site: Site, lanes: Array, sources: Sequence[Touched], *, marked: bool) -> Origin | None:
         """Begin a product of whole warpgroups, bool `[block, warp, lane]`.
@@ -90,17 +94,19 @@ class WarpgroupProducts:
         Origin or None
             Of the poison that its registers are until they are waited for.
         """
+        self.latest = None
         if not self._reporter.tracking:
             return None
         warps = np.asarray(lanes.any(axis=-1))
         origin = self._reporter.origin("pending", site, lanes, _PENDING) if marked else None
-        product = _Product(
+        product = WarpgroupProduct(
             site=site, origin=origin, active=warps, reading=warps, committed=np.full(warps.shape, -1),
             sources=[*sources], words=np.zeros(warps.shape, np.uint64),
         )  # fmt: skip
         for allocation, touch in product.sources:
             allocation.shadow.will_read(touch, self._overwritten)
         self._pending.append(product)
+        self.latest = product
         return origin
 
     def _overwritten(self, source: Touch, bad: Array, origin: Origin) -> None:
@@ -121,6 +127,7 @@ class WarpgroupProducts:
         """Complete all but the last groups of each warp."""
         warps = np.asarray(lanes.any(axis=-1))
         waited: dict[Origin, Array] = {}
+        self._settled = []  # a front end that asks does so after each wait
         for product in self._pending:
             done = product.active & warps & (product.committed >= last) & (product.committed >= 0)
             if not done.any():
@@ -147,7 +154,7 @@ class WarpgroupProducts:
         found, self._settled = self._settled, []
         return found
 
-    def _end_reading(self, product: _Product, done: Array) -> None:
+    def _end_reading(self, product: WarpgroupProduct, done: Array) -> None:
         """Rule 1."""
         over = product.reading & of_warpgroups(done)
         if not over.any():
