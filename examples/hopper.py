@@ -161,6 +161,12 @@ def descriptor(t: Any, tile: Any, panel: int = 16) -> Any:
     return t.constant(word, "b64") + ((tile & 0x3FFFF) >> 4)
 
 
+def cluster_sync(t: Any) -> None:
+    """Wait for all threads of the cluster."""
+    t("barrier.cluster.arrive.aligned")
+    t("barrier.cluster.wait.aligned")
+
+
 def limit_registers(t: Any) -> None:
     """Give registers of the warpgroup that copies to those that multiply."""
     with t.where(t.warpid < 4):

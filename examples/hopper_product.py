@@ -25,7 +25,7 @@ ROWS = M // h.CONSUMERS  # of a consumer
 PANEL = 64  # columns of D that one copy stores
 TILE = M * h.ROW  # bytes of a tile of A, and of B
 A, B, D = 0, STAGES * TILE, 2 * STAGES * TILE
-FULL = D + M * N * 2
+FULL = D + M * N * 2  # mbarriers of each stage
 EMPTY = FULL + 8 * STAGES
 SHARED = EMPTY + 8 * STAGES
 LAG = STAGES - 2  # steps by which the copies are ahead: a stage is free one step after it was multiplied
@@ -86,25 +86,32 @@ def copy(t: Any, a: Any, b: Any, row: Any, column: Any, step: int) -> None:
 
 def multiply(t: Any, sums: Any, step: int) -> Any:
     """Add the product of a stage's tiles, and free the stage before."""
-    stage, turn = step % STAGES, step // STAGES
-    of_a, of_b = A + stage * TILE + (t.warpid // 4 - 1) * (ROWS * h.ROW), t.constant(B + stage * TILE)
-    h.wait(t, FULL + 8 * stage, turn % 2)
-    t("wgmma.fence.sync.aligned")
-    for i in range(0, h.ROW, 32):
-        first = step == i == 0
-        sums = t(WGMMA, sums, h.descriptor(t, of_a + i), h.descriptor(t, of_b + i), int(not first), 1, 1, 0, 0)
-    t("wgmma.commit_group.sync.aligned")
-    t("wgmma.wait_group.sync.aligned", 1)  # the tiles of the step before have been read
+    sums = multiply_stage(t, sums, step)
     if step:
         with t.where(t.laneid == 0):
             h.arrive(t, EMPTY + 8 * ((step - 1) % STAGES))
     return sums
 
 
+def multiply_stage(t: Any, sums: Any, step: int) -> Any:
+    """Add the product of a stage's tiles, and wait until those of the stage before have been read."""
+    stage, turn = step % STAGES, step // STAGES
+    of_a = t.shared + A + stage * TILE + (t.warpid // 4 - 1) * (ROWS * h.ROW)
+    of_b = t.shared + B + stage * TILE
+    h.wait(t, t.shared + FULL + 8 * stage, turn % 2)
+    t("wgmma.fence.sync.aligned")
+    for i in range(0, h.ROW, 32):
+        first = step == i == 0
+        sums = t(WGMMA, sums, h.descriptor(t, of_a + i), h.descriptor(t, of_b + i), int(not first), 1, 1, 0, 0)
+    t("wgmma.commit_group.sync.aligned")
+    t("wgmma.wait_group.sync.aligned", 1)
+    return sums
+
+
 def store(t: Any, d: Any, row: Any, column: Any, sums: Any) -> None:
     """Round sums to f16 and store them."""
     consumer, size = t.warpid // 4 - 1, ROWS * h.ROW
-    panels = [D + consumer * (ROWS * N * 2) + p * size for p in range(N // PANEL)]
+    panels = [t.shared + D + consumer * (ROWS * N * 2) + p * size for p in range(N // PANEL)]
     h.store_matrices(t, panels, sums)
     t("fence.proxy.async.shared::cta")
     h.consumers_sync(t)
