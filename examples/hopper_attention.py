@@ -25,7 +25,7 @@ from typing import Any
 
 import hopper as h
 import numpy as np
-from twins import Array, halves
+from twins import Array, halves, spread, words
 
 QUERIES, KEYS, STAGES = 128, 64, 2
 ROWS = QUERIES // h.CONSUMERS  # of a consumer
@@ -216,7 +216,8 @@ def store(t: Any, room: _Room, o: Any, out: Any) -> None:
 
 def call(case: Case) -> h.Call:
     """Return the launch of a case."""
-    q, k, v = (halves(case.seed + 1000 * i, case.length, case.head) for i in range(3))
+    q, k = (spread(words(case.seed + 1000 * i, case.length, case.head), "f16", -9) for i in range(2))
+    v = halves(case.seed + 2000, case.length, case.head)
     scale = float(np.float32(math.log2(math.e) / math.sqrt(case.head)))
     return h.Call(
         kernel=partial(attention, head=case.head), source="hopper_attention", twin=f"hopper_attention_{case.head}",
