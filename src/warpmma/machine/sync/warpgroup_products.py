@@ -98,7 +98,9 @@ class WarpgroupProducts:
         if not self._reporter.tracking:
             return None
         warps = np.asarray(lanes.any(axis=-1))
-        origin = self._reporter.origin("pending", site, lanes, _PENDING) if marked else None
+        # One line of a source may stand at several places of a text: each has registers of its own.
+        apart = site.text, site.column
+        origin = self._reporter.origin("pending", site, lanes, _PENDING, apart=apart) if marked else None
         product = WarpgroupProduct(
             site=site, origin=origin, active=warps, reading=warps, committed=np.full(warps.shape, -1),
             sources=[*sources], words=np.zeros(warps.shape, np.uint64),
