@@ -105,6 +105,14 @@ __device__ inline void wgmma_wait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Groups) : "memory");
 }
 
+// The same, before D is used: the compiler sees no tie between the wait and the registers, and might move their use up.
+template <int Groups, int Registers>
+__device__ inline void wgmma_wait(float (&d)[Registers]) {
+  wgmma_wait<Groups>();
+#pragma unroll
+  for (int i = 0; i < Registers; i++) asm volatile("" : "+f"(d[i])::"memory");
+}
+
 // Registers of D, in the order of the instruction.
 #define TEN(i) "%" #i "0, %" #i "1, %" #i "2, %" #i "3, %" #i "4, %" #i "5, %" #i "6, %" #i "7, %" #i "8, %" #i "9"
 #define FIRST "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9"

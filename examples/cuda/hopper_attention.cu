@@ -48,7 +48,7 @@ __device__ void multiply_keys(float (&scores)[Keys / 2], Shared<Head>& shared, i
     wgmma_f16(scores, descriptor(q), descriptor(&shared.k[s][i / Panel][i % Panel]), i > 0);
   }
   wgmma_commit();
-  wgmma_wait<0>();
+  wgmma_wait<0>(scores);
 }
 
 // Make probabilities of scores, whose rows have the maximum and the sum so far; scale the output to the new maximum.
@@ -86,7 +86,7 @@ __device__ void multiply_values(float (&out)[Registers], const float (&scores)[K
   for (int i = 0; i < Keys; i += 16)
     wgmma_f16(out, weights + i / 4, descriptor(&shared.v[s][0][i * Panel], sizeof(shared.v[s][0])));
   wgmma_commit();
-  wgmma_wait<0>();
+  wgmma_wait<0>(out);
 }
 
 template <int Head>

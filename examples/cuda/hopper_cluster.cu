@@ -67,7 +67,7 @@ extern "C" __global__ void __cluster_dims__(Blocks, 1, 1) __launch_bounds__((1 +
       wgmma_wait<1>();
       if (step > 0 && lane < Blocks) arrive_at(&shared.empty[(step - 1) % Stages], lane);
     }
-    wgmma_wait<0>();
+    wgmma_wait<0>(sums);
 
     const uint32_t at = (thread / 32 * 16 + lane % 16) * (Panel * 2) + lane / 16 * 16;
 #pragma unroll

@@ -64,7 +64,7 @@ extern "C" __global__ void __launch_bounds__((1 + Consumers) * Warpgroup, 1)
       wgmma_e4m3(products, of_a, of_b, i > 0);
     }
     wgmma_commit();
-    wgmma_wait<0>();
+    wgmma_wait<0>(products);
     if (lane == 0) arrive(&shared.empty[s]);
 #pragma unroll
     for (int i = 0; i < 64; i++) sums[i] = __fadd_rn(sums[i], products[i]);

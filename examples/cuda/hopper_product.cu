@@ -67,7 +67,7 @@ extern "C" __global__ void __launch_bounds__((1 + Consumers) * Warpgroup, 1)
     wgmma_wait<1>();  // the tiles of the step before have been read
     if (step > 0 && lane == 0) arrive(&shared.empty[(step - 1) % Stages]);
   }
-  wgmma_wait<0>();
+  wgmma_wait<0>(sums);
 
   const uint32_t at = (thread / 32 * 16 + lane % 16) * (Panel * 2) + lane / 16 * 16;
 #pragma unroll
