@@ -22,7 +22,7 @@ from .._arrays import Array, as_array
 from ..errors import MnemonicError, OperandError, UnknownNameError, UnsupportedError, WarpmmaError, shown
 from ..isa import WarpgroupInstruction
 from ..machine import Batch, Grid, HazardError, Site, fits
-from ..operations import DTYPES, row
+from ..operations import DTYPES, Operation, row
 from ..registers import LANES
 from .blocks import check_entry
 from .bytecode import left_early
@@ -219,6 +219,8 @@ class Threads:
         products: list[tuple[Any, Array]] = []
         if isinstance(instruction, WarpgroupInstruction) and (latest := self._batch.warpgroups.latest) is not None:
             products = [(latest, self.active & latest.active[..., None])]
+        elif isinstance(instruction, Operation) and instruction.travels:
+            products = [x for each in operands for x in getattr(each, "products", ())]
         made = tuple(Register(self, x, products) for x in results)
         return made[0] if len(made) == 1 else made or None
 

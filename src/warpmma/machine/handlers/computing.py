@@ -9,7 +9,9 @@ The rules:
    gives a lane the poison bits of its source. What else combines lanes gives poison to all of a membermask if one lane
    of it brings poison; a poisoned membermask, or source lane, is reported.
 3. With "strict", poison propagates through operations of one lane, and in kernels in Python through rows that say so.
-4. Poison names the line that made it first, or the last line that moved it to another lane.
+4. What is computed from a register that a `wgmma` has not written yet stays poison when the product is complete; a copy
+   of the register does not.
+5. Poison names the line that made it first, or the last line that moved it to another lane.
 """
 
 from __future__ import annotations
@@ -37,6 +39,8 @@ def compute(batch: Batch, site: Site, row: Operation, operands: Sequence[Any], l
     if poison is not None:
         shadows = [x.shadow for x in registers if x.shadow is not None]
         origin = next((x.origin for x in shadows if x.origin is not None), None)
+        if origin is not None and not row.travels:
+            origin = batch.used(origin, poison)
         if row.passes is None:
             made = next((x.site for x in shadows if x.site is not None), site)
     results = _together(batch, site, row, bits, lanes) if row.lanes else batch.function(row)(*bits)
@@ -54,7 +58,7 @@ def _followed(
     if row.lanes:
         steering = registers[-1:] if row.passes is None else registers[1:]
         batch.read(site, steering, [lanes] * len(steering))
-    found = batch.carried(registers, site, lanes)
+    found = batch.carried(registers, site, lanes, copies=row.travels)
     results = _together(batch, site, row, bits, lanes) if row.lanes else batch.function(row)(*bits)
     poison: list[Array | None] = [None] * len(row.outputs)
     made = site
@@ -99,7 +103,7 @@ def _poison(
         return None
     needed = [lanes] * len(registers)
     if row.travels or (batch.poison_travels and not row.lanes):
-        found = batch.carried(registers, site, lanes)
+        found = batch.carried(registers, site, lanes, copies=True)
         if found is None:
             return None
         masks = _masks(operands, found)

@@ -7,7 +7,8 @@ The rules (PTX ISA 9.1, 9.7.15; measured on an H200):
    products, none wrong). The reads are those of an agent, the groups of the warpgroup; a thread that waits is ordered
    behind it.
 2. Its D is computed when it is issued; the registers of a warp are pending until this warp waits. A product may
-   accumulate into pending registers; any other use of them is an error where it decides something.
+   accumulate into pending registers, and copies of them are pending too; any other use of them is an error where it
+   decides something, and what is computed from them stays poison after the wait.
    A front end asks which registers have become values: by their origin (`settled`, after a wait), or by the product
    (`latest`, whose `active` says which warps have not waited).
 3. `wgmma.commit_group` makes a group of the warp's products that are in none yet; `wgmma.wait_group n` waits for all
@@ -71,11 +72,23 @@ class WarpgroupProducts:
         self._pending: list[WarpgroupProduct] = []
         self._settled: list[tuple[Origin, Array]] = []
         self.latest: WarpgroupProduct | None = None
+        self._used: dict[Origin, Origin] = {}
 
     def pending(self, origin: Origin | None) -> Array | None:
         """Return the warps, `[block, warp]`, in which poison is that of products that are not complete (rule 2)."""
         found = [x.active for x in self._pending if x.origin is origin] if origin is not None else []
         return np.logical_or.reduce(found) if found else None
+
+    def used(self, origin: Origin, lanes: Array) -> Origin:
+        """Return the origin of what lanes compute from pending registers: a wait does not settle it (rule 2)."""
+        if origin not in self._used:
+            if self.pending(origin) is None:
+                return origin
+            apart = "used", origin.number
+            self._used[origin] = self._reporter.origin(
+                origin.kind, origin.site, lanes, origin.detail, origin.other, apart=apart
+            )
+        return self._used[origin]
 
     def issue(self, site: Site, lanes: Array, sources: Sequence[Touched], *, marked: bool) -> Origin | None:
         """Begin a product of whole warpgroups, bool `[block, warp, lane]`.
