@@ -95,13 +95,14 @@ def simulate_twin(call: Call, text: str = "", **options: Any) -> tuple[Array, An
     return output.numpy(), launch
 
 
-def compare(call: Call, expected: Array | None = None) -> None:
-    """Run both, and compare their bits, and those of a whole product."""
+def compare(call: Call, expected: Array | None = None, *, twin: bool = True) -> Array:
+    """Run a kernel in Python, and compare its bits with those of the twin, and of a whole product; return the output."""
     found, _ = simulate(call)
-    twin, _ = simulate_twin(call)
-    np.testing.assert_array_equal(codes(found), codes(twin))
+    if twin:
+        np.testing.assert_array_equal(codes(found), codes(simulate_twin(call)[0]))
     if expected is not None:
         np.testing.assert_array_equal(codes(found), codes(expected))
+    return found
 
 
 # Instructions, by the names of `hopper.cuh`

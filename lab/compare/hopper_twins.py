@@ -1,6 +1,6 @@
 """Compare the CUDA C++ twins of the Hopper examples with a GPU: `python -m lab.compare.hopper_twins --help`.
 
-Prints for each case whether the simulator's output is what an H200 left (`tests/data/h200_hopper_twins.json`). `--jobs
+Prints for each case whether the simulator's output is what an H100 left (`tests/data/h100_hopper_twins.json`). `--jobs
 FILE` compiles the twins with nvcc and writes their launches for `python -m lab.gpu.tensor_jobs`, which repeats them on a
 GPU; `--record FILE...` takes what that has written, and keeps the hashes of outputs.
 """
@@ -25,7 +25,7 @@ __all__ = ["CASES", "EXAMPLES", "RECORDED", "recorded"]
 
 FOLDER = Path(__file__).parents[2]
 EXAMPLES = ("hopper_product", "hopper_cluster", "hopper_fp8", "hopper_attention")
-RECORDED = FOLDER / "tests" / "data" / "h200_hopper_twins.json"
+RECORDED = FOLDER / "tests" / "data" / "h100_hopper_twins.json"
 _SEEDS = range(11, 15)  # of more inputs, for two sizes of each example
 
 
