@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import warpmma as wm
 from lab.compare.hopper_twins import CASES, EXAMPLES, RECORDED, recorded
 from lab.gpu.tensor_jobs import digest
 from warpmma.cuda import nvrtc
@@ -57,8 +58,6 @@ def test_promotion_is_noticed() -> None:
     fp8 = MODULES["hopper_fp8"]
     case = fp8.CASES[3]
     a, b, _ = fp8.call(case).arrays
-    import warpmma as wm
-
     for every in (None, 64, 256):
         other = wm.matmul(a, b.T, instruction=fp8.WGMMA, target=hopper.TARGET, promote_every=every)
         assert not np.array_equal(other, fp8.expected(case))

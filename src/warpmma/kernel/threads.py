@@ -20,9 +20,8 @@ from .. import machine
 from .._arguments import is_integer
 from .._arrays import Array, as_array
 from ..errors import MnemonicError, OperandError, UnknownNameError, UnsupportedError, WarpmmaError, shown
-from ..isa import WarpgroupInstruction
 from ..machine import Batch, Grid, HazardError, Site, fits
-from ..operations import DTYPES, Operation, row
+from ..operations import DTYPES, row
 from ..registers import LANES
 from .blocks import check_entry
 from .bytecode import left_early
@@ -216,12 +215,7 @@ class Threads:
         for x in operands:
             self._check_mine(x)
         results = machine.execute(self._batch, site, instruction, operands, self.active)
-        products: list[tuple[Any, Array]] = []
-        if isinstance(instruction, WarpgroupInstruction) and (latest := self._batch.warpgroups.latest) is not None:
-            products = [(latest, self.active & latest.active[..., None])]
-        elif isinstance(instruction, Operation) and instruction.travels:
-            products = [x for each in operands for x in getattr(each, "products", ())]
-        made = tuple(Register(self, x, products) for x in results)
+        made = tuple(Register(self, x) for x in results)
         return made[0] if len(made) == 1 else made or None
 
     def _check_mine(self, x: Any) -> None:
@@ -301,9 +295,7 @@ class Threads:
         before, after = (self._number(x, "b32", "update: an operand") for x in (old, new))
         if before.kind != after.kind:
             raise OperandError(f"update of a {before.kind} register with a {after.kind} one")
-        parts = ((before, ~self.active), (after, self.active))
-        held = [(p, lanes & some) for x, some in parts for p, lanes in getattr(x, "products", ())]
-        return Register(self, machine.merged(before, after, self.active), held)
+        return Register(self, machine.merged(before, after, self.active))
 
     def _number(self, x: Any, kind: str, who: str) -> machine.WarpRegister:
         """Return a register of ours as it is, or one with a number in every lane."""

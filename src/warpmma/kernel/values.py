@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cache
 from typing import Any, Protocol, cast
 
@@ -49,12 +49,6 @@ class _Threads(Protocol):
     def _number(self, x: Any, kind: str, who: str) -> machine.WarpRegister: ...
 
 
-class _Product(Protocol):
-    """A `wgmma` that may not be complete."""
-
-    active: Array  # warps that have not waited for it, bool `[block, warp]`
-
-
 class Register(machine.WarpRegister):
     """A register of every thread.
 
@@ -75,34 +69,17 @@ class Register(machine.WarpRegister):
         The line that made it, where some lanes have not written it.
     """
 
-    __slots__ = ("products", "threads")
+    __slots__ = ("threads",)
     __array_ufunc__ = None  # NumPy's integers on the left of an operator leave it to us
 
-    def __init__(
-        self, threads: _Threads, register: machine.WarpRegister, products: Sequence[tuple[_Product, Array]] = ()
-    ) -> None:
+    def __init__(self, threads: _Threads, register: machine.WarpRegister) -> None:
         super().__init__(register.bits, register.shadow, register.part)
-        self.threads, self.products = threads, products
+        self.threads = threads
 
     def settle(self) -> None:
-        """Let lanes hold values whose warps have waited for the `wgmma` that writes them.
-
-        `products` are those, with the lanes, bool `[block, warp, lane]`, that hold what each writes.
-        """
-        shadow = self.shadow
-        if not self.products or shadow is None:
-            return
-        left: Array = np.zeros(self.bits.shape, bool)
-        held = left.copy()
-        for product, lanes in self.products:
-            held |= lanes
-            left |= lanes & product.active[..., None]
-        written = shadow.written | held & ~left
-        if left.any():
-            self.shadow = machine.RegisterShadow(written, shadow.site, shadow.bits, shadow.origin)
-            return
-        self.products = ()
-        self.shadow = None if written.all() else machine.RegisterShadow(written, shadow.site, shadow.bits)
+        """Let lanes hold values whose warps have waited for the `wgmma` that writes them."""
+        if self.shadow is not None and self.shadow.pending:
+            self.shadow = machine.settled(self).shadow
 
     @property
     def defined(self) -> Array | None:

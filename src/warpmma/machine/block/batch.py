@@ -236,13 +236,8 @@ class Batch:
             if bad.any():
                 self.reporter.decides(poison.origin, site, bad)
 
-    def carried(
-        self, registers: Sequence[WarpRegister], site: Site, lanes: Array, *, copies: bool = False
-    ) -> Carried | None:
-        """Return the poison of registers in some lanes, which a line reads; None if there is none.
-
-        `copies` says that the line copies them as they are: what is pending in one is pending in its copy.
-        """
+    def carried(self, registers: Sequence[WarpRegister], site: Site, lanes: Array) -> Carried | None:
+        """Return the poison of registers in some lanes, which a line reads; None if there is none."""
         bad = [x.shadow is not None and not x.shadow.clean(lanes) for x in registers]
         if not any(bad):
             return None
@@ -254,14 +249,8 @@ class Batch:
             mask = np.zeros(self.shape, x.bits.dtype) if x.shadow is None else x.shadow.mask(x.bits.dtype)
             masks.append(np.where(lanes, mask, x.bits.dtype.type(0)))
         origin = next((x.origin for x in shadows if x.origin is not None), None)
-        if origin is not None and not copies:
-            origin = self.used(origin, np.logical_or.reduce([mask != 0 for mask in masks]))
         made = next((x.site for x in shadows if x.site is not None), site)
         return Carried(masks, made, origin)
-
-    def used(self, origin: Origin, lanes: Array) -> Origin:
-        """Return the origin of what lanes compute from poison: it stays poison when what is pending is complete."""
-        return self.warpgroups.used(origin, lanes) if "warpgroups" in vars(self) else origin
 
     def held(self, bits: Array, found: Carried) -> Poison:
         """Return poison of registers as that of bytes, `[block, warp, lane, byte]`, which memory can hold."""

@@ -9,9 +9,9 @@ The rules:
    gives a lane the poison bits of its source. What else combines lanes gives poison to all of a membermask if one lane
    of it brings poison; a poisoned membermask, or source lane, is reported.
 3. With "strict", poison propagates through operations of one lane, and in kernels in Python through rows that say so.
-4. What is computed from a register that a `wgmma` has not written yet stays poison when the product is complete; a copy
-   of the register does not.
-5. Poison names the line that made it first, or the last line that moved it to another lane.
+4. Poison names the line that made it first, or the last line that moved it to another lane.
+5. A copy of a register that an asynchronous instruction writes is complete when that is (rule 4 of `warp_register`);
+   whatever else is computed from it stays poison.
 """
 
 from __future__ import annotations
@@ -39,15 +39,14 @@ def compute(batch: Batch, site: Site, row: Operation, operands: Sequence[Any], l
     if poison is not None:
         shadows = [x.shadow for x in registers if x.shadow is not None]
         origin = next((x.origin for x in shadows if x.origin is not None), None)
-        if origin is not None and not row.travels:
-            origin = batch.used(origin, poison)
         if row.passes is None:
             made = next((x.site for x in shadows if x.site is not None), site)
     results = _together(batch, site, row, bits, lanes) if row.lanes else batch.function(row)(*bits)
-    return tuple(
+    found = tuple(
         batch.made(np.asarray(x, DTYPES[kind]), lanes, made, None if i and row.passes else poison, origin)
         for i, (x, kind) in enumerate(zip(results, row.outputs, strict=True))
     )
+    return _pending(row, registers, found) if poison is not None else found
 
 
 def _followed(
@@ -58,7 +57,7 @@ def _followed(
     if row.lanes:
         steering = registers[-1:] if row.passes is None else registers[1:]
         batch.read(site, steering, [lanes] * len(steering))
-    found = batch.carried(registers, site, lanes, copies=row.travels)
+    found = batch.carried(registers, site, lanes)
     results = _together(batch, site, row, bits, lanes) if row.lanes else batch.function(row)(*bits)
     poison: list[Array | None] = [None] * len(row.outputs)
     made = site
@@ -75,10 +74,21 @@ def _followed(
         else:
             poison = list(row.carriage(row.compute, bits, masks, dtypes))
             made = found.site
-    return tuple(
+    made_of = tuple(
         batch.made(np.asarray(x, DTYPES[kind]), lanes, made, mask, None if found is None else found.origin)
         for x, kind, mask in zip(results, row.outputs, poison, strict=True)
     )
+    return _pending(row, registers, made_of) if found is not None else made_of
+
+
+def _pending(row: Operation, registers: Sequence[WarpRegister], results: Results) -> Results:
+    """Return results; what is pending in a register is pending in its copy (rule 5)."""
+    if row.travels:
+        pending = tuple(each for x in registers if x.shadow is not None for each in x.shadow.pending)
+        for x in results:
+            if x.shadow is not None:
+                x.shadow.pending = pending
+    return results
 
 
 def _masks(operands: Sequence[Any], found: Carried) -> list[Array | None]:
@@ -103,7 +113,7 @@ def _poison(
         return None
     needed = [lanes] * len(registers)
     if row.travels or (batch.poison_travels and not row.lanes):
-        found = batch.carried(registers, site, lanes, copies=True)
+        found = batch.carried(registers, site, lanes)
         if found is None:
             return None
         masks = _masks(operands, found)

@@ -25,7 +25,7 @@ from ...isa import WarpgroupInstruction
 from ...layouts import MatrixDescriptor, Operand
 from ...operations import WarpgroupGroup, WarpgroupMultiply
 from ...registers import LANES, WARPS
-from ..base import Origin, RegisterShadow, Site, WarpRegister, of_warpgroups
+from ..base import Origin, Site, WarpRegister, of_warpgroups
 from ..block import Batch, Results, touches
 from ..sync import Touched
 from .load_store import check_whole, read
@@ -85,11 +85,16 @@ def multiply(batch: Batch, site: Site, row: WarpgroupMultiply, operands: Sequenc
         found = replace(call, options=replace(options, undefined="hardware")).run(batch.workers)
     _put(d, which, in_registers(record, "D", found))
     bits = _poison_of_d(record, held, which, d)
-    origin = batch.warpgroups.issue(site, lanes, sources, marked=bits is None)
+    made = batch.warpgroups.issue(site, lanes, sources, marked=bits is None)
     if bits is not None:
         return batch.fragment(d, lanes, held.site or site, bits, held.origin)
-    pending = None if origin is None else np.broadcast_to(lanes[:, :, None], d.shape)
-    return batch.fragment(d, lanes, site, pending, origin)
+    if made is None:
+        return batch.fragment(d, lanes, site)
+    results = batch.fragment(d, lanes, site, np.broadcast_to(lanes[:, :, None], d.shape), made.origin)
+    for x in results:
+        if x.shadow is not None:
+            x.shadow.pending = ((made, lanes),)
+    return results
 
 
 def _given(row: WarpgroupMultiply, operands: Sequence[Any]) -> tuple[dict[str, Any], dict[str, int]]:
@@ -191,12 +196,9 @@ def _registers(
     """Return the registers of warpgroups, `[n, register, 128]`; a C that is pending may be read (rule 3)."""
 
     def checked(x: WarpRegister) -> WarpRegister:
-        warps = None if name != "C" or x.shadow is None else batch.warpgroups.pending(x.shadow.origin)
-        if x.shadow is None or warps is None:
+        if name != "C" or x.shadow is None or not x.shadow.pending:
             return x
-        some = warps[..., None]
-        bits = None if x.shadow.bits is None else np.where(some, x.bits.dtype.type(0), x.shadow.bits)
-        return WarpRegister(x.bits, RegisterShadow(x.shadow.written | some, x.shadow.site, bits))
+        return WarpRegister(x.bits, x.shadow.without(x.shadow.not_complete()))
 
     def of_groups(registers: Array) -> Array:
         return np.moveaxis(_of_warps(registers, which), 1, 2).reshape(len(which.block), registers.shape[2], -1)

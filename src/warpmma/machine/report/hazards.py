@@ -210,7 +210,7 @@ class Reporter:
         self.late: LateWrites | None = None
         self.known: LateWrites | None = None
         self._origins: list[Origin] = []
-        self._known: dict[tuple[object, ...], Origin] = {}
+        self._known: dict[tuple[str, Site, Site | None], Origin] = {}
         self._reads: dict[Origin, tuple[int, Array, Array | None, Callable[[int], str] | None]] = {}
         self._decided: set[Origin] = set()
         self._sites: list[tuple[Site, Array]] = []
@@ -305,14 +305,13 @@ class Reporter:
 
     def origin(
         self, kind: str, site: Site, lanes: Array, detail: str, other: Site | None = None,
-        address: Array | None = None, element: Callable[[int], str] | None = None, apart: object = None,
+        address: Array | None = None, element: Callable[[int], str] | None = None,
     ) -> Origin:  # fmt: skip
         """Return the origin of poison that lanes `[block, warp, lane]` of a line read, and count them.
 
-        The other parameters are those of `report`; `detail` is kept from the first such read. What is set `apart` has
-        an origin of its own among those of a line.
+        The other parameters are those of `report`; `detail` is kept from the first such read.
         """
-        key = kind, site, other, apart
+        key = kind, site, other
         if (found := self._known.get(key)) is None:
             found = Origin(min(len(self._origins) + 1, _MOST_ORIGINS), kind, site, detail, other)
             self._origins.append(found)
@@ -381,12 +380,7 @@ class Reporter:
     @property
     def harmless(self) -> dict[tuple[str, Site, Site | None], int]:
         """How many lanes read poison that decided nothing, by kind, line and the line of the other party."""
-        found: dict[tuple[str, Site, Site | None], int] = {}
-        for x, n in self.poisoned.items():
-            if x not in self._decided:
-                key = x.kind, x.site, x.other
-                found[key] = found.get(key, 0) + n
-        return found
+        return {(x.kind, x.site, x.other): n for x, n in self.poisoned.items() if x not in self._decided}
 
     @contextmanager
     def sites(self, parts: list[tuple[Site, Array]]) -> Iterator[None]:

@@ -9,8 +9,7 @@ The rules (PTX ISA 9.1, 9.7.15; measured on an H200):
 2. Its D is computed when it is issued; the registers of a warp are pending until this warp waits. A product may
    accumulate into pending registers, and copies of them are pending too; any other use of them is an error where it
    decides something, and what is computed from them stays poison after the wait.
-   A front end asks which registers have become values: by their origin (`settled`, after a wait), or by the product
-   (`latest`, whose `active` says which warps have not waited).
+   The shadow of a register knows its product (rule 4 of `warp_register`); front ends settle registers after a wait.
 3. `wgmma.commit_group` makes a group of the warp's products that are in none yet; `wgmma.wait_group n` waits for all
    groups of the warp but the last n. A product that is in no group is never complete.
 """
@@ -70,27 +69,8 @@ class WarpgroupProducts:
     def __init__(self, reporter: Reporter, clocks: VectorClocks) -> None:
         self._reporter, self._clocks = reporter, clocks
         self._pending: list[WarpgroupProduct] = []
-        self._settled: list[tuple[Origin, Array]] = []
-        self.latest: WarpgroupProduct | None = None
-        self._used: dict[Origin, Origin] = {}
 
-    def pending(self, origin: Origin | None) -> Array | None:
-        """Return the warps, `[block, warp]`, in which poison is that of products that are not complete (rule 2)."""
-        found = [x.active for x in self._pending if x.origin is origin] if origin is not None else []
-        return np.logical_or.reduce(found) if found else None
-
-    def used(self, origin: Origin, lanes: Array) -> Origin:
-        """Return the origin of what lanes compute from pending registers: a wait does not settle it (rule 2)."""
-        if origin not in self._used:
-            if self.pending(origin) is None:
-                return origin
-            apart = "used", origin.number
-            self._used[origin] = self._reporter.origin(
-                origin.kind, origin.site, lanes, origin.detail, origin.other, apart=apart
-            )
-        return self._used[origin]
-
-    def issue(self, site: Site, lanes: Array, sources: Sequence[Touched], *, marked: bool) -> Origin | None:
+    def issue(self, site: Site, lanes: Array, sources: Sequence[Touched], *, marked: bool) -> WarpgroupProduct | None:
         """Begin a product of whole warpgroups, bool `[block, warp, lane]`.
 
         Parameters
@@ -104,16 +84,14 @@ class WarpgroupProducts:
 
         Returns
         -------
-        Origin or None
-            Of the poison that its registers are until they are waited for.
+        WarpgroupProduct or None
+            Whose `active` warps have not waited for it; its `origin` is that of the poison that its registers are
+            meanwhile. None if hazards are off.
         """
-        self.latest = None
         if not self._reporter.tracking:
             return None
         warps = np.asarray(lanes.any(axis=-1))
-        # One line of a source may stand at several places of a text: each has registers of its own.
-        apart = site.text, site.column
-        origin = self._reporter.origin("pending", site, lanes, _PENDING, apart=apart) if marked else None
+        origin = self._reporter.origin("pending", site, lanes, _PENDING) if marked else None
         product = WarpgroupProduct(
             site=site, origin=origin, active=warps, reading=warps, committed=np.full(warps.shape, -1),
             sources=[*sources], words=np.zeros(warps.shape, np.uint64),
@@ -121,8 +99,7 @@ class WarpgroupProducts:
         for allocation, touch in product.sources:
             allocation.shadow.will_read(touch, self._overwritten)
         self._pending.append(product)
-        self.latest = product
-        return origin
+        return product
 
     def _overwritten(self, source: Touch, bad: Array, origin: Origin) -> None:
         """Report that bytes of a source are overwritten: which of them the product reads is open."""
@@ -141,8 +118,6 @@ class WarpgroupProducts:
     def wait(self, lanes: Array, last: int) -> None:
         """Complete all but the last groups of each warp."""
         warps = np.asarray(lanes.any(axis=-1))
-        waited: dict[Origin, Array] = {}
-        self._settled = []  # a front end that asks does so after each wait
         for product in self._pending:
             done = product.active & warps & (product.committed >= last) & (product.committed >= 0)
             if not done.any():
@@ -155,19 +130,7 @@ class WarpgroupProducts:
             product.active = product.active & ~done
             if product.origin is not None:
                 self._reporter.settled(product.origin, LANES * int(np.count_nonzero(done)))
-                waited[product.origin] = waited.get(product.origin, False) | done
         self._pending = [x for x in self._pending if x.active.any()]
-        for origin, done in waited.items():
-            for x in self._pending:
-                if x.origin is origin:
-                    done = done & ~x.active
-            if done.any():
-                self._settled.append((origin, done[..., None]))
-
-    def settled(self) -> list[tuple[Origin, Array]]:
-        """Return whose registers of which lanes are no longer pending, once."""
-        found, self._settled = self._settled, []
-        return found
 
     def _end_reading(self, product: WarpgroupProduct, done: Array) -> None:
         """Rule 1."""
