@@ -96,7 +96,7 @@ def simulate_twin(call: Call, text: str = "", **options: Any) -> tuple[Array, An
 
 
 def compare(call: Call, expected: Array | None = None, *, twin: bool = True) -> Array:
-    """Run a kernel in Python, and compare its bits with those of the twin, and of a whole product; return the output."""
+    """Run a kernel in Python, and compare it with its twin, and with a whole product, bit by bit; return the output."""
     found, _ = simulate(call)
     if twin:
         np.testing.assert_array_equal(codes(found), codes(simulate_twin(call)[0]))

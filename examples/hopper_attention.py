@@ -197,7 +197,7 @@ class _State:
 
 
 def of_half(half: int, count: int) -> list[int]:
-    """Registers of a lane's first row, or of its second: of each four, two."""
+    """Return the registers of a lane's first row, or of its second: of each four, two."""
     return [i for i in range(count) if i // 2 % 2 == half]
 
 

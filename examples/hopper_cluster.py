@@ -1,8 +1,8 @@
 """The product of `hopper_product.py` over clusters of two blocks: `python examples/hopper_cluster.py`.
 
 The blocks of a cluster are neighbours along m, and need the same tiles of B. Each copies half of every tile and
-multicasts it to both, so B is read once from global memory. `full` of a block counts bytes from both blocks, and `empty`
-the warps of both that have read a stage: a copy writes to both.
+multicasts it to both, so B is read once from global memory. `full` of a block counts bytes from both blocks, and
+`empty` the warps of both that have read a stage: a copy writes to both.
 
 The twin in CUDA C++ is `cuda/hopper_cluster.cu`.
 """

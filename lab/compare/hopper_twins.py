@@ -1,8 +1,8 @@
 """Compare the CUDA C++ twins of the Hopper examples with a GPU: `python -m lab.compare.hopper_twins --help`.
 
-Prints for each case whether the simulator's output is what an H100 left (`tests/data/h100_hopper_twins.json`). `--jobs
-FILE` compiles the twins with nvcc and writes their launches for `python -m lab.gpu.tensor_jobs`, which repeats them on a
-GPU; `--record FILE...` takes what that has written, and keeps the hashes of outputs.
+Prints for each case whether the simulator's output is what an H100 left (`tests/data/h100_hopper_twins.json`).
+`--jobs FILE` compiles the twins with nvcc and writes their launches for `python -m lab.gpu.tensor_jobs`, which repeats
+them on a GPU; `--record FILE...` takes what that has written, and keeps the hashes of outputs.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Launches of machine code whose arguments are tensor maps, on a GPU: `python -m lab.gpu.tensor_jobs JOBS.npz --out X`.
 
-`python -m lab.compare.hopper_twins --jobs` writes the launches. This needs NumPy, a GPU and its driver, and nothing else
-of this project. Each launch is repeated; X.json gets the hash of each output, and X.npz the outputs.
+`python -m lab.compare.hopper_twins --jobs` writes the launches. This needs NumPy, a GPU and its driver, and nothing
+else of this project. Each launch is repeated; X.json gets the hash of each output, and X.npz the outputs.
 """
 
 from __future__ import annotations

@@ -209,7 +209,7 @@ def test_copies_of_what_is_pending_become_values() -> None:
 
     found = run(barred, tiles(), 64, groups=2)
     np.testing.assert_array_equal(found, np.tile(run(plain, tiles()), (2, 1)))
-    with pytest.raises(HazardError, match="pending: block 0, warp 0.* by lane 0 of warp 4|pending: block 0, warp 4"):
+    with pytest.raises(HazardError, match="pending: block 0, warp 4"):
         run(lambda t, y: barred(t, y, True), tiles(), 64, groups=2)
 
 

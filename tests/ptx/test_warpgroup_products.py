@@ -278,8 +278,8 @@ def two_groups(wait: int, used: str, between: str = "") -> str:
     """Return a kernel with two groups of one line, whose registers are used when some may be pending."""
     regs = [", ".join(f"%{name}{i}" for i in range(32)) for name in "de"]
     products = " ".join(f"{F16} {{{x}}}, %da, %db, 0, 1, 1, 0, 0; wgmma.commit_group.sync.aligned;" for x in regs)
-    kernel = text(F16, registers=False, times=0, commit=products, after=f"wgmma.wait_group.sync.aligned {wait}; {between}",
-                  then=f"add.f32 %d0, {used}, {used};")  # fmt: skip
+    waits, adds = f"wgmma.wait_group.sync.aligned {wait}; {between}", f"add.f32 %d0, {used}, {used};"
+    kernel = text(F16, registers=False, times=0, commit=products, after=waits, then=adds)
     return kernel.replace(".reg .b32 %d<32>;", ".reg .b32 %d<32>, %e<32>, %f<2>;")
 
 

@@ -26,7 +26,7 @@ from ..registers import LANES
 from .blocks import check_entry
 from .bytecode import left_early
 from .call_sites import caller
-from .values import Register
+from .values import Register, settle
 
 _NAMES = ("tid", "ntid", "ctaid", "nctaid", "laneid", "warpid", "target", "where", "any", "update", "constant",
           "register", "shape", "exists", "active", "cluster_ctarank", "cluster_nctarank", "shared")  # fmt: skip
@@ -223,7 +223,7 @@ class Threads:
         if isinstance(x, Register):
             if x.threads is not self:
                 raise OperandError("a register of another launch, or of other blocks: kernels keep none between calls")
-            x.settle()
+            settle(x)
         elif isinstance(x, list | tuple):
             for each in x:
                 if isinstance(each, Register):

@@ -76,15 +76,10 @@ class Register(machine.WarpRegister):
         super().__init__(register.bits, register.shadow, register.part)
         self.threads = threads
 
-    def settle(self) -> None:
-        """Let lanes hold values whose warps have waited for the `wgmma` that writes them."""
-        if self.shadow is not None and self.shadow.pending:
-            self.shadow = machine.settled(self).shadow
-
     @property
     def defined(self) -> Array | None:
         """Lanes that have written it; None for all. Of a `wgmma` that is not complete, none has."""
-        self.settle()
+        settle(self)
         return super().defined
 
     def __getattr__(self, name: str) -> Any:
@@ -208,6 +203,12 @@ class Register(machine.WarpRegister):
 
     def __iter__(self) -> Iterator[Register]:
         raise OperandError("this is one register; a sequence of registers is expected here")
+
+
+def settle(register: Register) -> None:
+    """Let lanes hold values whose warps have waited for the `wgmma` that writes them."""
+    if register.shadow is not None and register.shadow.pending:
+        register.shadow = machine.settled(register).shadow
 
 
 def _widened(x: machine.WarpRegister, kind: str) -> machine.WarpRegister:

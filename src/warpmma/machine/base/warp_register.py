@@ -8,7 +8,7 @@ The rules:
 2. An instruction writes the lanes that execute it; other lanes keep what they had.
 3. A shadow names the line that made the poison, and its origin, if that was a read.
 4. Lanes that an asynchronous instruction writes hold poison until it is complete: a shadow knows which of its lanes
-   hold what which of these `Pending` writes. Copies of a register have the same; what is computed from one does not, and
+   hold what which of these (`Pending`) writes. So do the shadows of copies of the register; what is computed from it
    stays poison.
 """
 
