@@ -38,7 +38,7 @@ def example(name: str) -> Any:
 
 def _cases() -> dict[str, tuple[str, Any]]:
     """Return the example and the case of each launch, by its name."""
-    found = {}
+    found: dict[str, tuple[str, Any]] = {}
     for name in EXAMPLES:
         given = example(name).CASES
         more = [replace(case, seed=seed) for case in (given[1], given[-2]) for seed in _SEEDS]

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from oracles import needs
 
 import warpmma as wm
-from lab.compare.hopper_twins import CASES, EXAMPLES, RECORDED, recorded
-from lab.gpu.tensor_jobs import digest
+from lab.compare.hopper_twins import CASES, EXAMPLES, RECORDED, job, recorded
+from lab.gpu.tensor_jobs import digest, read, run, write
 from warpmma.cuda import nvrtc
 from warpmma.machine import HazardError
 
@@ -68,6 +70,64 @@ def test_attention_is_that_of_f64() -> None:
     for case in attention.CASES[:2]:
         found, _ = hopper.simulate(attention.call(case))
         assert abs(found - attention.exact(case)).max() < 2e-3
+
+
+@needs("nvcc")
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_twins_compile_without_warnings(name: str, tmp_path: Path) -> None:
+    """Nor does ptxas inject a wait or a fence that is missing, or serialise products: C7510 to C7519."""
+    source = Path(hopper.__file__).parent / "cuda" / f"{name}.cu"
+    flags = ["-cubin", "-arch=sm_90a", "-Xptxas=-v", "-Xcompiler=-Wall,-Wextra", "--Werror=all-warnings"]
+    done = subprocess.run(["nvcc", *flags, "-o", tmp_path / "x.cubin", source], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "0 bytes spill" in done.stderr and "(C75" not in done.stderr
+
+
+class NoGpu:
+    """A driver that notes launches, and writes 7 to where the last tensor map says the output is."""
+
+    def __init__(self) -> None:
+        self.memory: dict[int, Any] = {}
+        self.launched: list[Any] = []
+
+    def place(self, array: Any) -> int:
+        address = 0x7F0000000000 + (len(self.memory) << 24)
+        self.memory[address] = array.copy()
+        return address
+
+    def put(self, address: int, array: Any) -> None:
+        self.memory[address] = array.copy()
+
+    def fetch(self, address: int, like: Any) -> Any:
+        return self.memory[address].copy()
+
+    def free(self, address: int) -> None:
+        assert address in self.memory
+
+    def synchronise(self, seconds: float) -> None: ...
+
+    def launch(self, function: object, grid: Any, block: Any, arguments: list[bytes], shared: int) -> None:
+        self.launched.append((grid, block, arguments, shared))
+        maps = [x for x in arguments if len(x) == 128]
+        self.memory[int.from_bytes(maps[-1][:8], "little")][:] = 7
+
+
+def test_launches_for_a_gpu(tmp_path: Path) -> None:
+    """They are written, read and run, with tensor maps of where the arrays are there."""
+    name = "hopper_attention 300x64 2"
+    made, inputs = job(name, "code")
+    write(tmp_path / "jobs.npz", [made], inputs)
+    (found,), arrays = read(tmp_path / "jobs.npz")
+    driver = NoGpu()
+    outputs = run(driver, None, found, arrays, 3)  # type: ignore[arg-type]
+    assert [x.shape for x in outputs] == [(300, 64)] * 3 and all((x.view(np.uint16) == 0x0707).all() for x in outputs)
+    grid, block, arguments, shared = driver.launched[0]
+    call = MODULES["hopper_attention"].call(CASES[name][1])
+    assert (*grid, *block, shared) == (*call.grid, hopper.THREADS, call.shared)
+    assert [len(x) for x in arguments] == [128] * 4 + [4, 4]
+    addresses = [int.from_bytes(x[:8], "little") for x in arguments[:4]]
+    assert all(driver.memory[at].tobytes() == x.tobytes() for at, x in zip(addresses, inputs, strict=False))
+    assert wm.TensorMap.from_bytes(arguments[0]).shape == (300, 64)
 
 
 MISTAKES = [  # in which twin, what becomes what, the kind, and what is said
