@@ -79,8 +79,10 @@ def simulate(call: Call, **options: Any) -> tuple[Array, Launch]:
         call.kernel(t, *maps, **call.numbers)
 
     device, output, maps = call.placed()
-    cluster = {"cluster": call.cluster} if call.cluster > 1 else {}
-    launch = wm.kernel.launch(kernel, call.grid, THREADS, maps, target=device, shared=call.shared, **cluster, **options)
+    launch = wm.kernel.launch(
+        kernel, call.grid, THREADS, maps, target=device, shared=call.shared,
+        cluster=call.cluster if call.cluster > 1 else None, **options,
+    )  # fmt: skip
     return output.numpy(), launch
 
 
