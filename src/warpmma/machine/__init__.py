@@ -1,6 +1,6 @@
 """The simulated device: memory, warps, barriers, asynchronous copies, hazards and costs."""
 
-from .base import Site, WarpRegister, fits, literal, merged
+from .base import Site, WarpRegister, fits, literal, merged, settled
 from .block import Batch, Grid, RegisterFile, plain_sizes, sizes_of, special_kind
 from .handlers import execute
 from .memory import Device, DeviceArray, GlobalMemory, Retyped, contradicts, expected, float_sites
@@ -122,6 +122,7 @@ __all__ = [
     "plain_sizes",
     "run_launch",
     "run_program",
+    "settled",
     "sizes_of",
     "special_kind",
     "wavefronts",

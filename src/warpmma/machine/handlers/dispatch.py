@@ -13,7 +13,6 @@ from operator import add
 from typing import Any
 
 from ..._arrays import Array
-from ...errors import UnsupportedError
 from ...isa import Instruction, PtxInstruction, WarpgroupInstruction
 from ...operations import (
     Access,
@@ -40,6 +39,7 @@ from ...operations import (
     WarpgroupMultiply,
     WmmaMove,
     WmmaMultiply,
+    warpgroup_multiply,
 )
 from ..base import Site
 from ..block import Batch, Results
@@ -90,7 +90,6 @@ _HANDLERS: Mapping[type, Handler] = {
 }
 
 _REGISTERS = (Operation, Instruction, WmmaMultiply)  # rule 7 of `barriers`
-_NOT_IN_PYTHON = frozenset((WarpgroupInstruction, WarpgroupGroup))  # their registers settle in programs alone
 
 
 def handler(row: PtxInstruction) -> Handler:
@@ -123,14 +122,9 @@ def execute(batch: Batch, site: Site, row: PtxInstruction, operands: Sequence[An
         What is a hazard, and not asked to be a warning.
     OperandError
         Operands that do not fit the row.
-    UnsupportedError
-        `wgmma`, which only programs run.
     """
-    if type(row) in _NOT_IN_PYTHON:
-        raise UnsupportedError(
-            f"{row} runs in kernels of PTX, CUDA C++ and Triton, not in kernels in Python; expected a text of PTX, or "
-            "warpmma.execute for one product"
-        )
+    if isinstance(row, WarpgroupInstruction):
+        row = warpgroup_multiply(row, len(operands) > 1 and isinstance(operands[1], list | tuple))
     if batch.lanes.any_waiting and type(row) not in _REGISTERS and (lanes & batch.lanes.waiting).any():
         batch.stand(lanes, site)
     batch.costs.count(site, lanes)

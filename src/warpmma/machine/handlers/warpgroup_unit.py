@@ -93,11 +93,16 @@ def multiply(batch: Batch, site: Site, row: WarpgroupMultiply, operands: Sequenc
         plain = {"scale_d": scale, "imm_a": options.imm_a, "imm_b": options.imm_b, "selector": options.selector}
         _watched(batch, site, record, which, kept, plain, read_by)
     bits = _poison_of_d(record, held, which, d)
-    origin = batch.warpgroups.issue(site, lanes, sources, marked=bits is None)
+    made = batch.warpgroups.issue(site, lanes, sources, marked=bits is None)
     if bits is not None:
         return batch.fragment(d, lanes, held.site or site, bits, held.origin)
-    pending = None if origin is None else np.broadcast_to(lanes[:, :, None], d.shape)
-    return batch.fragment(d, lanes, site, pending, origin)
+    if made is None:
+        return batch.fragment(d, lanes, site)
+    results = batch.fragment(d, lanes, site, np.broadcast_to(lanes[:, :, None], d.shape), made.origin)
+    for x in results:
+        if x.shadow is not None:
+            x.shadow.pending = ((made, lanes),)
+    return results
 
 
 def _watched(
@@ -211,16 +216,18 @@ def _registers(
 ) -> Array:  # fmt: skip
     """Return the registers of warpgroups, `[n, register, 128]`; a C that is pending may be read (rule 3)."""
 
-    def pending(x: WarpRegister) -> bool:
-        return name == "C" and x.shadow is not None and batch.warpgroups.pending(x.shadow.origin)
+    def checked(x: WarpRegister) -> WarpRegister:
+        if name != "C" or x.shadow is None or not x.shadow.pending:
+            return x
+        return WarpRegister(x.bits, x.shadow.without(x.shadow.not_complete()))
 
     def of_groups(registers: Array) -> Array:
         return np.moveaxis(_of_warps(registers, which), 1, 2).reshape(len(which.block), registers.shape[2], -1)
 
-    checked = [WarpRegister(x.bits) if pending(x) else x for x in given]
+    accumulated = [checked(x) for x in given]
     if not batch.reporter.follows:
-        read(batch, site, checked, lanes)
-    elif (found := batch.carried(checked, site, lanes)) is not None:
+        read(batch, site, accumulated, lanes)
+    elif (found := batch.carried(accumulated, site, lanes)) is not None:
         masks = of_groups(np.stack(found.masks, axis=-2))
         held.of[name] = codes_in_registers(record, name, masks) != 0
         held.site, held.origin = found.site, found.origin

@@ -406,10 +406,9 @@ def _settling(state: State, act: Act) -> Act:
 
     def settle(group: Group) -> None:
         act(group)
-        for origin, lanes in state.batch.warpgroups.settled():
-            for slot, register in enumerate(state.registers[: len(state.program.registers)]):
-                if register.shadow is not None and register.shadow.origin is origin:
-                    state.registers[slot] = settled(register, lanes)
+        for slot, register in enumerate(state.registers[: len(state.program.registers)]):
+            if register.shadow is not None and register.shadow.pending:
+                state.registers[slot] = settled(register)
 
     return settle
 
