@@ -219,4 +219,4 @@ def _waits_for_loads(row: Any) -> bool:
 
 def _moves(step: AnyStep) -> bool:
     row = step.row if isinstance(step, InstructionStep) else None
-    return isinstance(row, Operation) and row.mnemonic.startswith("mov.")
+    return isinstance(row, Operation) and row.travels
