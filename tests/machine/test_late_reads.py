@@ -69,7 +69,7 @@ LATE = {
     "a fence after the signal": (f"{LOAD} {ALL} fence.proxy.async; {STORE}", 32),
     "a fence for another space": (f"{LOAD} fence.proxy.async.global; {ALL} {STORE}", 32),
     "a use on another path": (f"{LOAD} setp.eq.u32 %q, %l, 40; @!%q bra N; {STORE} N: {ALL} {STORE}", 32),
-    "in warps of half of the lanes": (f"setp.gt.u32 %q, %l, 9; @%q bra N; {LOAD} bra M; N: {LOAD} M: {ALL} {STORE}", 32),
+    "two loads of parts of a warp": (f"setp.gt.u32 %q, %l, 9; @%q bra N; {LOAD} bra M; N: {LOAD} M: {ALL} {STORE}", 32),
 }
 USED = {
     "a sum": (f"{LOAD} add.u32 %v2, %v1, 1; {ALL} {STORE}", 32),

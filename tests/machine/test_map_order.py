@@ -155,8 +155,8 @@ UNWAITED = {
     "another lane, without order": f"{START} {COMMIT} {READ} {OTHER} {FINISH}",
     "a store": f"{FILL} {STORE} {COMMIT} @%p {NEW} {WHOLE}",
     "a published map": f"{NEAR} {START} {PUBLISH} {FINISH}",
-    "a copy in bulk": f"{MAP} fence.proxy.async; bar.warp.sync -1; @%p tensormap.replace.tile.rank.shared::cta.b1024.b32 "
-    f"[%n], 2; @%p fence.proxy.async; {START} {BULK} {WHOLE} {FINISH}",
+    "a copy in bulk": f"{MAP} fence.proxy.async; bar.warp.sync -1; @%p tensormap.replace.tile.rank.shared::cta.b1024"
+    f".b32 [%n], 2; @%p fence.proxy.async; {START} {BULK} {WHOLE} {FINISH}",
 }
 
 

@@ -175,7 +175,6 @@ class LateReads:
         )
         self._reporter.report("proxy", copy.site, where, copy.address, detail, at, rule="A22")
 
-
     # Rule 5
 
     def at_end(self, place: range, block: int, clock: VectorClock) -> list[tuple[int, Site]]:
