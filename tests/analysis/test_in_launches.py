@@ -63,7 +63,7 @@ def multiplied(i: Instruction, target: str, turns: int = 3, hazards: Any = "erro
 
 def lanes_of(product: WatchedProduct) -> list[tuple[int, int, int, int]]:
     """Lane, register, index and code of some elements that an execution gave."""
-    layout = product.instruction.layout("D")
+    layout = product.layout("D")
     found = []
     for lane in (0, 13, 31):
         for register in (0, layout.registers - 1):
@@ -84,7 +84,7 @@ def test_every_lane_is_explained_by_what_it_got(mnemonic: str) -> None:
             told = wm.explain_launch(report, lane=lane, register=register, index=index, **where)
             assert told.result == code
             assert told.site == product.place
-            cell = product.instruction.layout("D").holds(lane, register)[index]
+            cell = product.layout("D").holds(lane, register)[index]
             assert (told.row, told.column, told.matrix) == (cell.row, cell.column, cell.matrix)
             again = wm.explain_launch(report, row=cell.row, column=cell.column, matrix=cell.matrix, **where)
             assert again == told

@@ -152,7 +152,7 @@ def test_wmma_is_explained(
     assert [x.occurrence for x in report.watched] == [0, 1, 2]
     codes_of_d = d.view({2: np.uint16, 4: np.uint32}[d.itemsize])
     for lane, register in ((0, 0), (13, sums - 1), (31, 1)):
-        cells = report.watched[0].instruction.layout("D", target).holds(lane, register)  # type: ignore[call-arg, arg-type]
+        cells = report.watched[0].layout("D").holds(lane, register)
         for index, cell in enumerate(cells):
             told = wm.explain_launch(report, occurrence=2, lane=lane, register=register, index=index)
             assert told.result == codes_of_d[cell.row, cell.column] and (told.row, told.column) == (

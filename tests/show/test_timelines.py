@@ -201,7 +201,7 @@ def test_pictures_have_a_bar_for_each_operation_and_wait() -> None:
     early = timeline.svg(steps=(0, timeline.operations[1].issued))
     assert early.count("data-issued") == 2
     for bad in ((3, 3), (5,), "x", (-1, 4)):
-        with pytest.raises(wm.OperandError, match="steps is .*expected the first and the last"):
+        with pytest.raises(wm.OperandError, match=r"steps is .*expected the first and the last"):
             timeline.svg(steps=bad)  # type: ignore[arg-type]
     with pytest.raises(wm.OperandError, match="block is 7; recorded are 0"):
         timeline.svg(7)

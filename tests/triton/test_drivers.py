@@ -156,7 +156,7 @@ def test_pytorch_is_told_of_the_simulated_gpu() -> None:
         pytest.skip("there is a GPU, which answers")
     before = torch.cuda.get_device_capability
     with wm.triton.device("sm_90"):
-        assert torch.cuda.get_device_capability() == (8, 0) and not torch.cuda.is_available()
+        assert torch.cuda.get_device_capability() == (9, 0) and not torch.cuda.is_available()
         assert torch.cuda.get_device_properties(0).shared_memory_per_block_optin == 227 << 10
         assert torch.cuda.get_device_name() == "simulated sm_90a" and torch.cuda.current_device() == 0
         assert triton.runtime.driver.active.get_active_torch_device() == torch.device("cpu")

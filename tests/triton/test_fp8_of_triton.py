@@ -43,7 +43,7 @@ def operands(dtype: Any, rows: int = 64) -> tuple[Any, Any, Any]:
     return a, b, np.zeros((rows, 64), np.float32)
 
 
-MMA = {"ptx_target": ("sm_80", "sm_89")}  # what Triton writes for GPUs without wgmma
+MMA: Any = {"ptx_target": ("sm_80", "sm_89")}  # what Triton writes for GPUs without wgmma
 
 
 def launched(target: str, dtype: Any, rows: int = 64, **options: Any) -> tuple[Any, Any]:
@@ -67,7 +67,7 @@ def test_e4m3_inside_of_a_kernel() -> None:
     x = np.linspace(-3, 3, 64, dtype=np.float32)
     y = np.zeros_like(x)
     for options, written in ((MMA, "sm_89"), ({}, "sm_90")):
-        with wm.triton.device("sm_90", **options) as gpu:  # type: ignore[arg-type]
+        with wm.triton.device("sm_90", **options) as gpu:
             rounded[(1,)](x, y, 64)
         assert (y == x.astype(E4M3).astype(np.float32)).all()
         assert gpu.launches[0].ptx_target == written and gpu.launches[0].report.notes == ()

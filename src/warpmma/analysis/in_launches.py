@@ -32,7 +32,7 @@ from ..machine import Launch, WatchedProduct
 from ..registers import LANES
 from .explaining import explain
 from .explanation import Explanation
-from .watched_operands import explained_by, in_registers, layout_of, matrix_of, operands_of
+from .watched_operands import explained_by, in_registers, matrix_of, operands_of
 
 _MULTIPLIED = Instruction | WmmaProduct | WarpgroupInstruction
 
@@ -150,7 +150,7 @@ def _cell(
     matrix: int,
 ) -> Cell:  # fmt: skip
     """Rule 2."""
-    i, layout = product.instruction, layout_of(product, "D")
+    i, layout = product.instruction, product.layout("D")
     if (row is None) != (column is None) or (row is None) == (lane is None):
         raise OperandError(f"{i}: expected lane and register of D's fragment, or row and column of D")
     if row is not None and column is not None:
@@ -196,7 +196,8 @@ def _follows(after: WatchedProduct, before: WatchedProduct, cell: Cell) -> bool:
     """Return True if one is the next, and took what was given: all of it, or this element."""
     if after.occurrence != before.occurrence + 1 or not _chainable(before, after):
         return False
-    gave, took = (int(matrix_of(x, name)[_index(cell, x, name)]) for x, name in ((before, "D"), (after, "C")))
+    gave = int(matrix_of(before, "D")[_index(cell, before, "D")])
+    took = int(matrix_of(after, "C")[_index(cell, after, "C")])
     return _gave(before, after) or gave == took != 0
 
 

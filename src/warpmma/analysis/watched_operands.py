@@ -19,18 +19,12 @@ from ..errors import OperandError
 from ..execution import codes_in_registers, signed, store
 from ..formats import FORMATS, Format
 from ..isa import Instruction, MatrixInstruction, WarpgroupInstruction, WmmaProduct
-from ..layouts import Layout, Operand
+from ..layouts import Operand
 from ..machine import WatchedProduct
 from ..scaling import unpack_scales
 from ..sparsity import unpack_metadata
 
-__all__ = ["explained_by", "format_of_watched", "in_registers", "layout_of", "matrix_of", "operands_of"]
-
-
-def layout_of(product: WatchedProduct, operand: Operand) -> Layout:
-    """Return the layout of an operand in registers."""
-    i = product.instruction
-    return i.layout(operand, product.target) if isinstance(i, WmmaProduct) else i.layout(operand)
+__all__ = ["explained_by", "format_of_watched", "in_registers", "matrix_of", "operands_of"]
 
 
 def in_registers(product: WatchedProduct, operand: Operand) -> Array | None:
@@ -68,7 +62,7 @@ def matrix_of(product: WatchedProduct, operand: Operand) -> Array:
 
 def _of_fragment(product: WatchedProduct, operand: Operand, format_: Format) -> Array:
     """Rule 2: codes of a fragment of `wmma`, from its first copy."""
-    layout, registers = layout_of(product, operand), product.registers[operand]
+    layout, registers = product.layout(operand), product.registers[operand]
     word, position = layout.slots
     found = registers.reshape(-1)[word]
     if layout.packing.per_register > 1:
@@ -76,7 +70,7 @@ def _of_fragment(product: WatchedProduct, operand: Operand, format_: Format) -> 
     copies = found.reshape(layout.matrices, *layout.shape[-2:])
     if (copies != copies[:1]).any():
         raise OperandError(f"{product.place}: lanes that hold the same element of {operand} hold different values")
-    return copies[0].astype(format_.code_dtype)
+    return np.asarray(copies[0].astype(format_.code_dtype))
 
 
 def _single_bits(words: Array, operand: Operand) -> Array:
@@ -90,7 +84,7 @@ def _single_bits(words: Array, operand: Operand) -> Array:
 def explained_by(product: WatchedProduct) -> tuple[MatrixInstruction, str, str | None]:
     """Return what is explained instead of a product, on which target, and to what its D is rounded at the end.
 
-    It is the product itself, or the `mma` of which a `wmma.mma` consists (rule 2).
+    It is the product itself, or the `mma` of the chain that a `wmma.mma` is (rule 2).
     """
     i = product.instruction
     if not isinstance(i, WmmaProduct):

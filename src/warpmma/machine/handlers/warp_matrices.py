@@ -150,7 +150,8 @@ def multiply_matrices(batch: Batch, site: Site, row: WmmaMultiply, operands: Seq
     check_whole(batch, site, lanes)
     names: tuple[Operand, ...] = ("A", "B", "C", "D")
     layouts = {name: row.layout(name, batch.target) for name in names}
-    given, fragments, items, read_from = {}, {}, iter(operands), list[WarpRegister]()
+    given, fragments = {}, dict[str, Array]()
+    items, read_from = iter(operands), list[WarpRegister]()
     for name, spec in zip(names, row.sources, strict=False):
         registers = [next(items) for _ in spec.names]
         fragments[name] = batch.read_fragment(site, registers, lanes)

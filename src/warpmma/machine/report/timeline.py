@@ -4,7 +4,7 @@
 2. An instant is a number of steps: a step is one instruction, of all warps that execute it together. Time is not
    simulated: of two instants one is earlier, and their distance says nothing.
 3. Operations complete as late as they may (rule 4 of `async_operations`), so their bars are as long as they can be:
-   what a kernel does beside a bar, it may do while the operation is under way.
+   what a kernel does beside a bar, it may do while the operation is pending.
 """
 
 from __future__ import annotations

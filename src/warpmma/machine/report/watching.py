@@ -20,6 +20,7 @@ from ..._arrays import Array, frozen
 from ..._records import Shown
 from ...errors import OperandError, shown
 from ...isa import Instruction, WarpgroupInstruction, WmmaProduct
+from ...layouts import Layout, Operand
 from ...registers import WARPS
 from ..base import Site
 
@@ -114,7 +115,7 @@ class WatchedProduct(Shown):
         How often the warp executed the site before.
     registers : mapping from str to ndarray
         "A", "B", "C" and "D", `[register, 32]`, of a warpgroup `[register, 128]`; "metadata", "scale_a", "scale_b",
-        `[32]` or `[128]`, where it has them. What lies in shared memory is not there.
+        `[32]` or `[128]`, where it has them. What lies in shared memory is in `tiles`.
     numbers : mapping from str to int
         "selector", "byte_id_a", of a `wgmma` "scale_d", "imm_a" and "imm_b", and so on.
     tiles : mapping from str to WatchedTile
@@ -138,6 +139,11 @@ class WatchedProduct(Shown):
     def lines(self) -> tuple[int, ...]:
         """Its lines: in the source, and in the text that was compiled from it."""
         return lines_of(self.site)
+
+    def layout(self, operand: Operand) -> Layout:
+        """Return the layout of an operand in registers."""
+        i = self.instruction
+        return i.layout(operand, self.target) if isinstance(i, WmmaProduct) else i.layout(operand)
 
     @property
     def warps(self) -> range:

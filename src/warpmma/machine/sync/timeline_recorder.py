@@ -174,7 +174,7 @@ class TimelineRecorder:
             last.agent = self.mbarrier(int(where[0])) if len(where) else last.agent
         elif operation.groups is not None:
             last.agent = groups_of(operation.groups, warp)
-        share = np.count_nonzero(operation.lanes[place, warp]) / max(1, np.count_nonzero(operation.lanes))
+        share = int(operation.lanes[place, warp].sum()) / max(1, int(operation.lanes.sum()))
         last.bytes += round(operation.data.nbytes * share)
         last.parts.add(operation)
         self._of_part[operation, place, warp] = last

@@ -42,18 +42,18 @@ def _listed(timeline: Timeline, block: int) -> str:
         says = f"issues {x.text}{size}, for {x.agent or 'nothing'}; {reads}{ends}"
         lines.append((x.issued, i, _who(x.warps), says, x.site.place))
     for wait in _waits(timeline, block):
-        says = f"waits at {wait.agent}" + (", for ever" if wait.end is None else f" until {wait.end}")
+        says = f"waits at {wait.agent}" + (", without end" if wait.end is None else f" until {wait.end}")
         lines.append((wait.begin, len(lines), _who(wait.warps), says, wait.site.place))
     waited = {(wait.end, wait.agent, wait.warps) for wait in _waits(timeline, block)}
-    for x in _events(timeline, block):
-        if x.kind == "phase":
-            lines.append((x.step, len(lines), "", f"{x.agent}: {x.text}", ""))
-        elif x.kind == "pass" and (x.step, x.agent, x.warps) not in waited:
-            says = f"finds {x.agent} complete" if x.agent.startswith("mbarrier") else "waits for its groups"
-            lines.append((x.step, len(lines), _who(x.warps), f"{says}: {x.text}", _place(x.site)))
-        elif x.kind in _DOES:
-            what = f"{_DOES[x.kind]}{' ' * bool(x.agent)}{x.agent}"
-            lines.append((x.step, len(lines), _who(x.warps), f"{what}: {x.text}", _place(x.site)))
+    for event in _events(timeline, block):
+        if event.kind == "phase":
+            lines.append((event.step, len(lines), "", f"{event.agent}: {event.text}", ""))
+        elif event.kind == "pass" and (event.step, event.agent, event.warps) not in waited:
+            says = f"finds {event.agent} complete" if event.agent.startswith("mbarrier") else "waits for its groups"
+            lines.append((event.step, len(lines), _who(event.warps), f"{says}: {event.text}", _place(event.site)))
+        elif event.kind in _DOES:
+            what = f"{_DOES[event.kind]}{' ' * bool(event.agent)}{event.agent}"
+            lines.append((event.step, len(lines), _who(event.warps), f"{what}: {event.text}", _place(event.site)))
     rows = [(f"{at:,}", who, what, where) for at, _, who, what, where in sorted(lines)]
     found = "\n".join(x.rstrip() for x in table([("step", "who", "what", "line"), *rows], left=(1, 2, 3)))
     return f"Block {block}, by steps of the simulator: time is not simulated\n{found}\n"
@@ -156,7 +156,7 @@ class _Scale(NamedTuple):
 def svg(timeline: Timeline, block: int | None = None, steps: Sequence[int] | None = None, theme: Theme = "auto") -> str:
     """Draw a block (rules 1 and 2)."""
     chosen = timeline.blocks[0] if block is None else block
-    if chosen not in timeline.blocks or isinstance(chosen, bool):
+    if not is_integer(chosen) or chosen not in timeline.blocks:
         raise OperandError(f"block is {shown(block)}; recorded are {ranges(sorted(timeline.blocks))}")
     scale, all_steps = _scale(timeline, chosen, steps)
     body, y = _axis(scale), float(_TOP)
@@ -171,7 +171,7 @@ def svg(timeline: Timeline, block: int | None = None, steps: Sequence[int] | Non
     title = f"Asynchronous work of block {chosen}"
     says = f"Steps {scale.first:,} to {scale.last:,}" + (f" of {all_steps:,}" if scale.last < all_steps else "")
     says += " of the simulator, which are instructions: time is not simulated."
-    more = "An operation completes as late as it may: when somebody waits for it, or all others wait."
+    more = "An operation completes as late as it may: when a thread waits for its group, or all threads wait."
     head = [words(16, 30, title, size=17, weight="bold"), words(16, 52, says, size=12), words(16, 70, more, size=12)]
     width = _LEFT + (scale.last - scale.first) * scale.unit + _RIGHT
     return document([*head, *_legend(94), *body], max(width, 700), y + 16, title, theme=theme, description=says)
@@ -303,7 +303,7 @@ def _warp_rows(timeline: Timeline, block: int) -> list[_Row]:
     """Return a row for the warps that do the same."""
     waits, events, operations = _waits(timeline, block), _events(timeline, block), _operations(timeline, block)
     rows: dict[str, tuple[list[int], _Row]] = {}
-    for warp in sorted({w for x in (*events, *operations) for w in x.warps}):
+    for warp in sorted({w for x in events for w in x.warps} | {w for x in operations for w in x.warps}):
         bars = [
             _Bar(x.begin, x.end, "lost", "", f"{_who(x.warps)} waits at {x.agent}, {x.site.place}", {"wait": x.agent})
             for x in waits

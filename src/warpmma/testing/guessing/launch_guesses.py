@@ -100,7 +100,7 @@ def guess_launch(
     if occurrence is not None:
         products = [x for x in products if x.occurrence == occurrence] or _absent(occurrence)
     first = products[0]
-    of_a, of_b = (_expected(first, name, x) for name, x in (("A", a), ("B", b)))
+    of_a, of_b = _expected(first, "A", a), _expected(first, "B", b)
     rows, k = matrix_of(first, "A").shape[-2:]
     times, rest = divmod(of_a.shape[1], k)
     columns, along = matrix_of(first, "B").shape[-1], matrix_of(first, "B").shape[-2]
@@ -142,7 +142,7 @@ def _expected(product: WatchedProduct, operand: Operand, given: npt.ArrayLike) -
 
 def _operands(product: WatchedProduct, whole: Mapping[str, Array], part: int) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield operands that are wrong, with what explains each (rule 2)."""
-    found = {name: matrix_of(product, name) for name in ("A", "B")}  # type: ignore[arg-type]
+    found = {"A": matrix_of(product, "A"), "B": matrix_of(product, "B")}
     meant = {name: x[part] for name, x in whole.items()}
     wrong = [name for name in ("A", "B") if not np.array_equal(found[name], meant[name])]
     if len(wrong) == 2 and all(
@@ -172,7 +172,7 @@ def _alike(operand: str, found: Array, whole: Mapping[str, Array], part: int) ->
                 "stale stage, or a start that was not advanced"
             )
     if not found.any() and own[part].any():
-        yield f"{operand} were all zero: nothing has been written there"
+        yield f"{operand} were all zero: no thread and no copy has written it"
     if found.shape == own[part].T.shape and np.array_equal(found, own[part].T):
         yield f"{operand} were transposed"
     if found.shape == other[part].T.shape and np.array_equal(found, other[part].T):
