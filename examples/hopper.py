@@ -59,6 +59,7 @@ class Call:
     boxes: tuple[tuple[int, int], ...]
     numbers: dict[str, int | float]
     cluster: int = 1
+    threads = THREADS
 
     def maps(self, arrays: Any) -> list[wm.TensorMap]:
         """Return the tensor maps of arrays, those of a device for a launch there."""

@@ -1,8 +1,8 @@
-"""Compare the CUDA C++ twins of the Hopper examples with a GPU: `python -m lab.compare.hopper_twins --help`.
+"""Compare the twins of the Hopper examples with a GPU: `PYTHONPATH=examples python -m lab.compare.hopper_twins --help`.
 
 Prints for each case whether the simulator's output is what an H100 left (`tests/data/h100_hopper_twins.json`).
-`--jobs FILE` compiles the twins with nvcc and writes their launches for `python -m lab.gpu.tensor_jobs`, which repeats
-them on a GPU; `--record FILE...` takes what that has written, and keeps the hashes of outputs.
+`--jobs FILE` compiles the twins with nvcc and writes their launches for `python -m lab.record.twin_outputs`, which
+repeats them on a GPU; `--record FILE...` takes what that has written, and keeps the hashes of outputs.
 """
 
 from __future__ import annotations
@@ -29,18 +29,11 @@ RECORDED = FOLDER / "tests" / "data" / "h100_hopper_twins.json"
 _SEEDS = range(11, 15)  # of more inputs, for two sizes of each example
 
 
-def example(name: str) -> Any:
-    """Return the module of an example, which imports its neighbours."""
-    if (folder := str(FOLDER / "examples")) not in sys.path:
-        sys.path.insert(0, folder)
-    return import_module(name)
-
-
 def _cases() -> dict[str, tuple[str, Any]]:
     """Return the example and the case of each launch, by its name."""
     found: dict[str, tuple[str, Any]] = {}
     for name in EXAMPLES:
-        given = example(name).CASES
+        given: Any = import_module(name).CASES
         more = [replace(case, seed=seed) for case in (given[1], given[-2]) for seed in _SEEDS]
         found |= {f"{name} {case.name}": (name, case) for case in (*given, *more)}
     return found
@@ -57,11 +50,12 @@ def recorded() -> dict[str, str]:
 
 def job(name: str, code: str) -> tuple[TensorJob, tuple[Array, ...]]:
     """Return a launch for a GPU, and its inputs."""
-    call = example(CASES[name][0]).call(CASES[name][1])
+    of, case = CASES[name]
+    call: Any = import_module(of).call(case)
     *inputs, output = call.arrays
     numbers = [np.float32(x) if isinstance(x, float) else np.int32(x) for x in call.numbers.values()]
     made = TensorJob(
-        name=name, code=code, entry=call.twin, grid=call.grid, block=example("hopper").THREADS, shared=call.shared,
+        name=name, code=code, entry=call.twin, grid=call.grid, block=call.threads, shared=call.shared,
         inputs=[digest(x) for x in inputs], output=(output.shape, output.dtype.str),
         maps=[bytes(x).hex() for x in call.maps(call.placed()[0].array(x) for x in call.arrays)],
         numbers=[x.tobytes().hex() for x in numbers],
@@ -107,10 +101,11 @@ def main(arguments: list[str] | None = None) -> int:
         kept = {"gpu": parts[0]["gpu"], "driver": parts[0]["driver"]}
         outputs = {name: x for part in parts for name, x in part["outputs"].items()}
         RECORDED.write_text(json.dumps({**kept, "outputs": outputs}, indent=1) + "\n")
+    hopper: Any = import_module("hopper")
     there, failed = recorded(), 0
     for name, (of, case) in CASES.items():
         if name.startswith(options.only):
-            found, _ = example("hopper").simulate_twin(example(of).call(case))
+            found, _ = hopper.simulate_twin(import_module(of).call(case))
             failed += (other := digest(found) != there.get(name))
             print(f"{name}: {'DIFFERS' if other else 'as on the GPU'}", flush=True)
     return int(failed > 0)

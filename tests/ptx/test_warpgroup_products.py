@@ -200,3 +200,20 @@ def test_what_is_computed_too_early_stays_wrong(between: str) -> None:
 def test_a_copy_of_a_pending_register_is_a_value_after_the_wait() -> None:
     report = launched(two_groups(1, "%f0", "mov.b32 %f0, %e0;"))
     assert not report.hazards and not report.harmless
+
+
+@pytest.mark.parametrize("options", [{}, {"hazards": "strict"}, {"seed": 1}])
+def test_warpgroups_that_multiply_at_different_lines(options: dict[str, Any]) -> None:
+    """Both write the same registers; each may accumulate into its own, and they are values when it has waited."""
+    given = codes(F16, np.random.default_rng(2), registers=False)
+    kernel = text(F16, registers=False, more=", 1, 1, 0, 0", then="@%late bra END;")
+    product = next(line for line in kernel.splitlines() if line.startswith("wgmma.mma_async"))
+    apart = (
+        f"setp.ge.u32 %late, %t, 128; @%late bra OTHERS;\n{product}\nbra BOTH;\nOTHERS:\n{product}\nBOTH: bar.sync 0;"
+    )
+    kernel = kernel.replace(product, f"{apart}\n{product}")
+    out = np.zeros_like(given["c"])
+    args = [given["tiles"].view(np.uint32), np.concatenate([given["c"]] * 2), out, *WORDS]
+    report = wm.ptx.load(kernel)["k"].launch(wm.Device("sm_90a"), 1, 2 * LANES, args, **options)
+    assert not report.hazards and not report.harmless
+    np.testing.assert_array_equal(out, run(text(F16, registers=False, more=", 1, 1, 0, 0", times=2), given, WORDS))
