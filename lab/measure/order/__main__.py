@@ -90,7 +90,7 @@ def main(arguments: list[str] | None = None) -> int:
     start, found = time.monotonic(), dict[str, dict[str, Any]]()
     numbers = [i for i, cell in enumerate(CELLS) if not options.only or cell.experiment in options.only]
     version = subprocess.run(["nvcc", "--version"], capture_output=True, text=True, check=True).stdout.split()
-    about = {**Driver.about(), "nvcc": version[version.index("release") + 2].strip(","), "source": __spec__.name}
+    about = {**Driver.about(), "nvcc": version[version.index("release") + 2].strip(","), "source": "python -m lab.measure.order"}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         built = _build(numbers, folder)
