@@ -20,17 +20,9 @@ from typing import Any
 
 from lab.gpu.driver import Driver
 from lab.gpu.nvcc import cubin
-from lab.measure.order.cells import CELLS, Cell
+from lab.measure.order.cells import CELLS, source
 
-_HERE = Path(__file__).parent
 _AT_ONCE = 24  # cells of a process
-_NOT_DEFINED = ("CLUSTER",)  # choices of the launch
-
-
-def source(cell: Cell) -> str:
-    """Return the text that is compiled for a cell."""
-    defined = [f"#define {name} {value}\n" for name, value in cell.choices if name not in _NOT_DEFINED]
-    return "".join([*defined, (_HERE / "common.cuh").read_text(), (_HERE / f"{cell.program}.cu").read_text()])
 
 
 def _build(numbers: list[int], folder: Path) -> dict[int, Path]:
@@ -65,7 +57,7 @@ def _run(part: list[int], built: dict[int, Path], folder: Path, times: int) -> d
         file = folder / "part.json"
         file.write_text(json.dumps([[number, str(built[number])] for number in part]))
         command = [sys.executable, "-m", "lab.measure.order.run", str(file), str(times)]
-        limit = 12 if CELLS[part[0]].alone else 60
+        limit = 12 if CELLS[part[0]].alone else 150
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=limit, check=False)
             lines, last = done.stdout, done.stderr[-300:]
@@ -90,7 +82,11 @@ def main(arguments: list[str] | None = None) -> int:
     start, found = time.monotonic(), dict[str, dict[str, Any]]()
     numbers = [i for i, cell in enumerate(CELLS) if not options.only or cell.experiment in options.only]
     version = subprocess.run(["nvcc", "--version"], capture_output=True, text=True, check=True).stdout.split()
-    about = {**Driver.about(), "nvcc": version[version.index("release") + 2].strip(","), "source": "python -m lab.measure.order"}
+    about = {
+        **Driver.about(),
+        "nvcc": version[version.index("release") + 2].strip(","),
+        "source": "python -m lab.measure.order",
+    }
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         built = _build(numbers, folder)

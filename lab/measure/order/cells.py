@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
+from pathlib import Path
 
-__all__ = ["CELLS", "Cell"]
+__all__ = ["CELLS", "FAILURES", "Cell", "source"]
+
+_HERE = Path(__file__).parent
+_NOT_DEFINED = ("CLUSTER",)  # choices of the launch
 
 Choices = tuple[tuple[str, str | int], ...]
 
@@ -69,7 +73,7 @@ def _loads() -> Iterator[Cell]:
     for loads, readers in product((17, 32), (128, 512)):
         chosen += [(signal, 1, "COPY", loads, readers, 0) for signal in ("ARRIVE", "PROXY_FENCE_ARRIVE", "USED_ARRIVE")]
         chosen += [(signal, 1, "COPY", loads, readers, 0) for signal in ("ISSUER_FENCE", "ISSUER_FENCE_CTA")]
-        chosen += [("ISSUER_DELAY", 1, "COPY", loads, readers, delay) for delay in (250, 1000, 4000, 16000)]
+        chosen += [("ISSUER_DELAY", 1, "COPY", loads, readers, delay) for delay in (250, 1000, 1500, 2000, 4000, 16000)]
     for signal, conflicts, overwrite, loads, readers, delay in dict.fromkeys(chosen):
         choices = _of(
             SIGNAL=signal, CONFLICTS=conflicts, OVERWRITE=overwrite, LOADS=loads, READERS=readers, DELAY=delay
@@ -91,11 +95,13 @@ def _scopes() -> Iterator[Cell]:
 
 
 def _maps() -> Iterator[Cell]:
-    before = ("NOTHING", "WAIT_READ", "WAIT_MBARRIER", "WAIT_GROUP")
+    before = ("NOTHING", "WAIT_READ", "WAIT_READ_SYNC", "WAIT_GROUP")
     after = ("NONE", "THREADFENCE", "PROXY", "RELEASE", "ACQUIRE", "RELEASE_ACQUIRE")
-    for first, second, words in product(before, after, (1, 16)):
-        choices = _of(BEFORE=first, AFTER=second, WORDS=words)
-        yield Cell("3", "maps", choices, ("first new", "second old", "neither"), 1056, 32, 200, 1)
+    chosen = list(product(("LOADS",), (*before, "WAIT_MBARRIER"), after, (1, 16)))
+    chosen += list(product(("BOX_STORES",), before, ("NONE", "ACQUIRE", "RELEASE_ACQUIRE"), (1,)))
+    for operation, first, second, words in chosen:
+        choices = _of(OPERATION=operation, BEFORE=first, AFTER=second, WORDS=words)
+        yield Cell("3", "maps", choices, ("first new", "second old", "odd"), 1056, 32, 200, 1)
 
 
 def _late() -> Iterator[Cell]:
@@ -136,7 +142,7 @@ def _products() -> Iterator[Cell]:
 
 def _exits() -> Iterator[Cell]:
     for case in ("STORE_NOTHING", "STORE_COMMIT", "STORE_WAIT_READ", "STORE_WAIT", "LOAD"):
-        yield Cell("4", "exits", _of(CASE=case), ("wrong", "blocks"), 5280, 128, 1, 1, shared=49152, launches=20)
+        yield Cell("4", "exits", _of(CASE=case), ("wrong", "blocks"), 5280, 128, 1, 1, shared=48640, launches=20)
 
 
 def _ranks() -> Iterator[Cell]:
@@ -157,3 +163,13 @@ def _ranks() -> Iterator[Cell]:
 _EXPERIMENTS = (_fences, _loads, _scopes, _maps, _reuse, _late, _products, _exits, _ranks)
 CELLS: tuple[Cell, ...] = tuple(cell for experiment in _EXPERIMENTS for cell in experiment())
 """All of them, in the order in which they run."""
+
+FAILURES = {"1": ("old",), "2": ("new",), "3": ("first new", "second old"), "4": ("wrong",), "5": ("old",),
+            "6": ("new",), "10": ("as the others", "neither"), "11": ("wrong",), "12": ("old",)}  # fmt: skip
+"""Which counts of an experiment say that a kernel failed. Experiment 9 has none; there faults are."""
+
+
+def source(cell: Cell) -> str:
+    """Return the text that is compiled for a cell."""
+    defined = [f"#define {name} {value}\n" for name, value in cell.choices if name not in _NOT_DEFINED]
+    return "".join([*defined, (_HERE / "common.cuh").read_text(), (_HERE / f"{cell.program}.cu").read_text()])

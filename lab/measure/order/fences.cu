@@ -23,9 +23,10 @@ extern "C" __global__ void prepare(PARAMETERS) {  // 1000 values of 2 KB
 extern "C" __global__ void __launch_bounds__(288) cell(PARAMETERS) {
   __shared__ alignas(1024) u32 tile[512];
   __shared__ alignas(1024) u32 ones[512];
-  __shared__ alignas(128) u32 area[1024];
+  __shared__ alignas(128) u32 areas[4096];
   __shared__ alignas(8) u64 landed;
   const u32 t = threadIdx.x, lane = t & 31, warp = t / 32, group = t / 128;
+  const u32 area = in_shared(areas) + (warp & 3) * 4096;
   const bool self = FENCE >= SELF, by_mbarrier = WRITER == CP_ASYNC_MBARRIER;
   u32 *mine = out + blockIdx.x * 512, bad = 0;
   u64 tiles = descriptor(in_shared(tile)), one = descriptor(in_shared(ones));
@@ -39,12 +40,12 @@ extern "C" __global__ void __launch_bounds__(288) cell(PARAMETERS) {
     if (STRESS == LOADS_OF_OTHERS && group)
       for (int k = 0; k < 32; k++) {
         u32 lost;
-        asm volatile("ld.shared.u32 %0, [%1];" : "=r"(lost) : "r"(in_shared(area) + lane * 128 + k * 4) : "memory");
+        asm volatile("ld.shared.u32 %0, [%1];" : "=r"(lost) : "r"(area + lane * 128 + k * 4) : "memory");
       }
     if (group == 0) {
-      if (STRESS == STORES_16 || STRESS == STORES_64) stress(in_shared(area), lane, STRESS == STORES_16 ? 16 : 64);
+      if (STRESS == STORES_16 || STRESS == STORES_64) stress(area, lane, STRESS == STORES_16 ? 16 : 64);
       if (STRESS == COPIES_16)
-        for (int k = 0; k < 16; k++) copy_async_4(in_shared(area) + lane * 128 + k * 4, source);
+        for (int k = 0; k < 16; k++) copy_async_4(area + lane * 128 + k * 4, source);
       if (WRITER == ST_V4) store_words(mine16, word);
       if (WRITER == STMATRIX)
         asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %1, %1, %1};" ::"r"(mine16), "r"(word)

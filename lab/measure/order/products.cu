@@ -1,6 +1,7 @@
 // Experiments 10 and 11: what differs inside a warpgroup, and wgmma.fence dropped or moved. CASE is a name below.
-// Experiment 10: counts[0]: threads with what the first warp (or its lane 0) says; counts[1]: with the other; counts[2]:
-// with neither. Experiment 11: counts[0]: threads with a wrong D.
+// Experiment 10: counts[0]: threads with what the first warp (or lane) says; counts[1]: with what the others say;
+// counts[2]: with neither; "the first" is warp 0, lane 0, or the lane that differs. Experiment 11: counts[0]: threads
+// with a wrong D.
 
 enum { B_OF_WARP_0, A_OF_WARP_0, B_OF_LANE_0, TRUE_IN_WARP_0, FALSE_IN_WARP_0, TRUE_IN_LANE_5, FALSE_IN_LANE_5,
        SKIPPED_BY_WARP_3, SKIPPED_BY_LANE_5, WARP_3_EXITED,

@@ -47,7 +47,7 @@ extern "C" __global__ void __launch_bounds__(128) cell(PARAMETERS) {
         asm volatile("ld.global.u32 %0, [%1];" : "=r"(found) : "l"(far_word) : "memory");
         if (found > n) __trap();  // a use, so that the value has come
       }
-      asm volatile("mbarrier.arrive.relaxed.cluster.shared::cluster.b64 _, [%0];" ::"r"(far_empty) : "memory");
+      asm volatile("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" ::"r"(far_empty) : "memory");
       WAIT_FOR(WAITING, in_shared(&full), n & 1);
       if (DATA == IN_CONSUMER) asm volatile("ld.shared.u32 %0, [%1];" : "=r"(found) : "r"(in_shared(words + t)) : "memory");
       if (DATA == IN_GLOBAL) asm volatile("ld.global.u32 %0, [%1];" : "=r"(found) : "l"(far_word) : "memory");
