@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 
 import warpmma as wm
-from lab.measure.order.cells import CELLS, FAILURES, Cell, source
+from lab.measure.order.cells import CELLS, Cell, failed, source
 from warpmma.errors import WarpmmaError
 from warpmma.machine import HazardError
 
-__all__ = ["RECORDED", "failed", "reported"]
+__all__ = ["RECORDED", "reported"]
 
 RECORDED = Path(__file__).parents[3] / "tests" / "data" / "h200_order.json"
 _TRIALS = 2
@@ -45,13 +45,6 @@ def reported(cell: Cell, trials: int = _TRIALS, **options: Any) -> str:
     except WarpmmaError as error:
         return type(error).__name__
     return ""
-
-
-def failed(cell: Cell, result: dict[str, Any]) -> int:
-    """Return how often a cell failed: what its experiment counts as a failure, or 1 for a fault."""
-    if "fault" in result:
-        return 1
-    return sum(result["counts"][name] for name in FAILURES.get(cell.experiment, ()))
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -1,10 +1,10 @@
-// Experiment 4: a block of 47.5 KB ends while its copies run. CASE is a name below.
+// Experiment 4: a block of 47 KB ends while its copies run. CASE is a name below.
 // Stores: `check` compares what has come. Loads: the other blocks, which run on the same SM, look whether their own
 // memory is right. counts[0]: wrong blocks; counts[1]: blocks looked at.
 // Products cannot be in flight there: ptxas waits for them before EXIT (C7517).
 
 enum { STORE_NOTHING, STORE_COMMIT, STORE_WAIT_READ, STORE_WAIT, LOAD };  // CASE
-#define WORDS 12160
+#define WORDS 12032
 #define SMS 132
 
 extern "C" __global__ void prepare(PARAMETERS) {
