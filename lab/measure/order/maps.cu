@@ -32,6 +32,7 @@ extern "C" __global__ void __launch_bounds__(32) cell(PARAMETERS) {
   __shared__ alignas(128) u32 second[64];
   __shared__ alignas(8) u64 full[2];
   for (u32 i = threadIdx.x; i < 64; i += 32) first[i] = second[i] = 0;
+  PROXY_FENCE("");
   __syncwarp();
   if (threadIdx.x) return;
   u64* map = (u64*)out + blockIdx.x * 16;
