@@ -1,5 +1,5 @@
 // What the kernels of this folder share. Each `cell` has the same parameters: input that `prepare` fills, output,
-// counters, the number of trials, a seed. A cell is chosen by -D: see cells.py.
+// counters, the number of trials, a seed. A cell is chosen by -D: see lab/measure/order_cells.py.
 
 typedef unsigned u32;
 #pragma nv_diag_suppress 177, 550  // functions and loads that a cell does not use

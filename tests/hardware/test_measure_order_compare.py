@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
-from lab.measure.order.cells import CELLS, Cell, failed
-from lab.measure.order.compare import RECORDED, known, permitted, reported
+from lab.measure.order_cells import CELLS, Cell, failed
+from lab.measure.order_compare import known, permitted, recorded, reported
 from warpmma.cuda import nvrtc
 from warpmma.machine.report.asynchronous_rules import RULES
 
-FOUND = json.loads(RECORDED.read_text())["found"]
+FOUND = recorded()
 NVRTC = pytest.mark.skipif(bool(nvrtc.why_no_nvrtc()), reason=nvrtc.why_no_nvrtc())
 
 

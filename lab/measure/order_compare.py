@@ -1,4 +1,4 @@
-"""Compare what a GPU did with what the simulator reports of the same programs: `python -m lab.measure.order.compare`.
+"""Compare what a GPU did with what the simulator reports of the same programs: `python -m lab.measure.order_compare`.
 
 A cell that failed on the GPU has to be reported at the default level, or stands in `_KNOWN`. One that did not fail is
 silent, or stands in `_PERMITTED` with the rule that it breaks. Each cell runs for two trials of one block or cluster.
@@ -10,21 +10,24 @@ import argparse
 import json
 import sys
 import warnings
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import warpmma as wm
-from lab.measure.order.cells import CELLS, Cell, failed, source
+from lab.measure.order_cells import CELLS, Cell, failed, source
 from warpmma.errors import WarpmmaError
 from warpmma.machine import HazardError
 
-__all__ = ["RECORDED", "known", "permitted", "reported"]
+__all__ = ["RECORDED", "known", "permitted", "recorded", "reported"]
 
-RECORDED = Path(__file__).parents[3] / "tests" / "data" / "h200_order.json"
+_DATA = Path(__file__).parents[2] / "tests" / "data"
+RECORDED = (_DATA / "h200_order.json", _DATA / "h100_order.json")
+"""Experiments 3 and 4 ran on an H100, the others on an H200."""
 _TRIALS = 2
-_Rows = tuple[tuple[str, dict[str, str | int], str], ...]
+_Rows = tuple[tuple[str, Mapping[str, str | int], str], ...]
 _PERMITTED: _Rows = (
     ("5", {"STRESS": "NO_STRESS"}, "fails under stress alone"),
     *(("5", {"WRITER": x}, "PTX asks for a fence after cp.async") for x in (
@@ -50,6 +53,11 @@ _KNOWN: _Rows = (
 )
 
 
+def recorded(paths: Iterable[Path] = RECORDED) -> dict[str, dict[str, Any]]:
+    """Return what recordings have, by experiment and cell."""
+    return {key: some for path in paths for key, some in json.loads(path.read_text())["found"].items()}
+
+
 def reported(cell: Cell, trials: int = _TRIALS, **options: Any) -> str:
     """Return the kind of hazard that a launch of one block or cluster reports, or "" for none."""
     kernels = wm.cuda.load(source(cell), arch="sm_90a", name=f"{cell.program}.cu")
@@ -57,12 +65,11 @@ def reported(cell: Cell, trials: int = _TRIALS, **options: Any) -> str:
     words = [device.array(np.zeros(1 << 20, np.uint32)) for _ in range(2)]
     args = [*words, device.array(np.zeros(16, np.uint64)), np.int32(trials), np.uint32(1)]
     kernels["prepare"].launch(device, 4, 256, args, hazards="off")
-    wide = {"cluster": cell.cluster} if cell.cluster else {}
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             kernels["cell"].launch(
-                device, cell.cluster or 1, cell.threads, args, shared=cell.shared, **{**wide, **options}
+                device, cell.cluster or 1, cell.threads, args, shared=cell.shared, cluster=cell.cluster, **options
             )
     except HazardError as error:
         return str(error.hazard.kind)
@@ -90,10 +97,10 @@ def known(cell: Cell) -> str:
 def main(arguments: list[str] | None = None) -> int:
     """Print a line for each cell; 1 if a report and what failed do not agree."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--recorded", type=Path, default=RECORDED, metavar="FILE")
+    parser.add_argument("--recorded", type=Path, nargs="+", default=RECORDED, metavar="FILE")
     parser.add_argument("--only", nargs="+", metavar="EXPERIMENT", help="their numbers (default: all)")
     options = parser.parse_args(arguments)
-    found, missed = json.loads(options.recorded.read_text())["found"], 0
+    found, missed = recorded(options.recorded), 0
     for cell in CELLS:
         result = found.get(cell.experiment, {}).get(cell.name)
         if result is None or (options.only and cell.experiment not in options.only):

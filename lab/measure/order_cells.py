@@ -10,7 +10,7 @@ from typing import Any
 
 __all__ = ["CELLS", "Cell", "failed", "source"]
 
-_HERE = Path(__file__).parent
+_PROGRAMS = Path(__file__).parent / "order_programs"
 _NOT_DEFINED = ("CLUSTER",)  # choices of the launch
 
 Choices = tuple[tuple[str, str | int], ...]
@@ -173,7 +173,7 @@ _FAILURES = {"1": ("old",), "2": ("new",), "3": ("first new", "second old"), "4"
 def source(cell: Cell) -> str:
     """Return the text that is compiled for a cell."""
     defined = [f"#define {name} {value}\n" for name, value in cell.choices if name not in _NOT_DEFINED]
-    return "".join([*defined, (_HERE / "common.cuh").read_text(), (_HERE / f"{cell.program}.cu").read_text()])
+    return "".join([*defined, (_PROGRAMS / "common.cuh").read_text(), (_PROGRAMS / f"{cell.program}.cu").read_text()])
 
 
 def failed(cell: Cell, result: dict[str, Any]) -> int:

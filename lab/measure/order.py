@@ -1,7 +1,11 @@
-"""Build, run and record the experiments: `python -m lab.measure.order --record FILE [--only 5 6]`.
+"""Measure the asynchronous order of a GPU of sm_90a: `python -m lab.measure.order --help`.
+
+Each program of `order_programs` is an experiment; its comment says what it does and counts. `order_cells` lists in
+which forms it is compiled and run: who writes, whose fence, which signal. Most kernels are wrong on purpose, and count
+how often that shows; writers store to one bank before, so that their writes wait in a queue.
 
 Needs nvcc, the driver and a GPU of sm_90a. Cells that may fail the launch or hang have a process each, and a time
-limit; the file is written after each process.
+limit; the file is written after each process. With `--only` it keeps its other experiments, if they are of this GPU.
 """
 
 from __future__ import annotations
@@ -20,7 +24,7 @@ from typing import Any
 
 from lab.gpu.driver import Driver
 from lab.gpu.nvcc import cubin
-from lab.measure.order.cells import CELLS, source
+from lab.measure.order_cells import CELLS, failed, source
 
 _AT_ONCE = 24  # cells of a process
 
@@ -56,7 +60,7 @@ def _run(part: list[int], built: dict[int, Path], folder: Path, times: int) -> d
     while part:
         file = folder / "part.json"
         file.write_text(json.dumps([[number, str(built[number])] for number in part]))
-        command = [sys.executable, "-m", "lab.measure.order.run", str(file), str(times)]
+        command = [sys.executable, "-m", "lab.measure.order_on_gpu", str(file), str(times)]
         limit = 12 if CELLS[part[0]].alone else 150
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=limit, check=False)
@@ -85,8 +89,12 @@ def main(arguments: list[str] | None = None) -> int:
     about = {
         **Driver.about(),
         "nvcc": version[version.index("release") + 2].strip(","),
-        "source": "python -m lab.measure.order",
+        "source": f"python -m lab.measure.order --times {options.times}",
     }
+    if options.only and options.record and options.record.exists():
+        before = json.loads(options.record.read_text())
+        if all(before[key] == value for key, value in about.items()):
+            found = {key: some for key, some in before["found"].items() if key not in options.only}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         built = _build(numbers, folder)
@@ -97,7 +105,7 @@ def main(arguments: list[str] | None = None) -> int:
                 break
             for number, result in _run(part, built, folder, options.times).items():
                 cell = CELLS[number]
-                found.setdefault(cell.experiment, {})[cell.name] = result
+                found.setdefault(cell.experiment, {})[cell.name] = {**result, "failed": failed(cell, result)}
                 print(cell.experiment, cell.name, result.get("counts", result.get("fault")), flush=True)
             if options.record:
                 made = options.record.with_suffix(".new")
