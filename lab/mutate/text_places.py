@@ -31,7 +31,7 @@ from warpmma.ptx.text.syntax import (
     bytes_of,
 )
 
-__all__ = ["Body", "Edit", "Unit", "Written", "changed", "symbols"]
+__all__ = ["Body", "Edit", "Unit", "Written", "changed", "pieces", "symbols"]
 
 Edit = tuple[int, int, str]
 """Two offsets in a text, and what stands between them instead."""
@@ -141,7 +141,7 @@ class Body:
             rest = rest.lstrip().removeprefix(word)
         guard = _GUARD.search(self.text, self._lines[statement.position.line - 1], start)
         begin = start if guard is None or statement.guard is None else guard.start()
-        return Written(statement, begin, end, self.text[begin:start], tuple(_pieces(rest)))
+        return Written(statement, begin, end, self.text[begin:start], tuple(pieces(rest)))
 
     @cached_property
     def _labels(self) -> dict[str, int]:
@@ -189,15 +189,13 @@ class Body:
         raise KeyError(register.name)
 
 
-def _pieces(text: str) -> Iterator[str]:
+def pieces(text: str) -> list[str]:
     """Split operands at their commas."""
-    depth, piece = 0, ""
+    depth, found = 0, [""]
     for character in text:
         depth += (character in "[{(") - (character in "]})")
         if character == "," and not depth:
-            yield piece.strip()
-            piece = ""
+            found.append("")
         else:
-            piece += character
-    if piece.strip():
-        yield piece.strip()
+            found[-1] += character
+    return [x.strip() for x in found if x.strip()]

@@ -1,6 +1,6 @@
 // Correct kernels for sm_90a with what `asynchronous_habits.cu` has not: copies of tensors that are stored and added,
 // cp.async that arrives at mbarriers, stores that another block counts, tensor maps that a kernel changes, and a product
-// of a specialised warpgroup.
+// of a specialised warpgroup. Loops are not unrolled, so that each statement is there once.
 
 using u16 = unsigned short;
 using u32 = unsigned;
@@ -25,6 +25,10 @@ __device__ void arrive(u32 barrier) {
 __device__ void wait(u32 barrier, u32 parity) {
     asm volatile("{ .reg .pred p; again: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1; @!p bra again; }"
                  :: "r"(barrier), "r"(parity) MEMORY);
+}
+__device__ void wait_for_cluster(u32 barrier, u32 parity) {
+    asm volatile("{ .reg .pred p; again: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%0], %1;"
+                 " @!p bra again; }" :: "r"(barrier), "r"(parity) MEMORY);
 }
 __device__ void load(const void* to, const void* map, int column, int row, u32 barrier) {
     asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile." BULK " [%0], [%1, {%2, %3}], [%4];"
@@ -53,6 +57,7 @@ extern "C" __global__ void tensor_tiles(const __grid_constant__ TensorMap x, con
     if (i == 0) begin(in_shared(full), 1), begin(in_shared(full + 1), 1), begun();
     __syncthreads();
     if (i == 0) expect(in_shared(full), 4 * TILE), load(in[0], &x, 0, blockIdx.x * ROWS, in_shared(full));
+    #pragma unroll 1
     for (int tile = blockIdx.x, turn = 0; tile < tiles; tile += gridDim.x, turn++) {
         const int s = turn % 2, next = tile + gridDim.x;
         if (i == 0 && next < tiles) {
@@ -88,6 +93,7 @@ extern "C" __global__ void counted_copies(const uint4* x, uint4* y, int tiles) {
     __syncthreads();
     const int first = blockIdx.x * tiles;
     if (threadIdx.x < LANES)
+        #pragma unroll 1
         for (int tile = 0; tile < tiles; tile++) {
             const int s = tile % STAGES;
             wait(in_shared(empty + s), (tile / STAGES & 1) ^ 1);
@@ -96,6 +102,7 @@ extern "C" __global__ void counted_copies(const uint4* x, uint4* y, int tiles) {
             asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" :: "r"(in_shared(full + s)) MEMORY);
         }
     else
+        #pragma unroll 1
         for (int tile = 0; tile < tiles; tile++) {
             const int s = tile % STAGES;
             wait(in_shared(full + s), tile / STAGES & 1);
@@ -116,10 +123,11 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) counted_stores(const u32* x
     }
     asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
     asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+    #pragma unroll 1
     for (int round = 0; round < rounds; round++) {
         const int s = round % 2, parity = round / 2 & 1, at = (blockIdx.x * rounds + round) * LANES + i;
         if (i == 0) expect(in_shared(full + s), 4 * LANES);
-        wait(in_shared(empty + s), parity ^ 1);
+        wait_for_cluster(in_shared(empty + s), parity ^ 1);
         asm volatile("st.async.shared::cluster." BULK ".u32 [%0], %1, [%2];"
                      :: "r"(in_block(in_shared(&buffer[s][i]), other)), "r"(3 * x[at] + 1),
                         "r"(in_block(in_shared(full + s), other)) MEMORY);
@@ -142,6 +150,7 @@ extern "C" __global__ void changed_maps(const __grid_constant__ TensorMap first,
     if (i == 0) begin(in_shared(&full), 1), begun();
     if (i < 16) map.words[i] = first.words[i];
     TensorMap* own = maps + blockIdx.x;
+    #pragma unroll 1
     for (int group = blockIdx.x, turn = 0; group < groups; group += gridDim.x, turn++) {
         __syncwarp();
         if (i == 0) {
@@ -188,6 +197,7 @@ product(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMap b
     __syncthreads();
     if (threadIdx.x >= 128) {
         asm volatile("setmaxnreg.dec.sync.aligned.u32 40;");
+        #pragma unroll 1
         for (int step = 0; i == 0 && step < steps; step++) {
             const int s = step % DEEP;
             wait(in_shared(empty + s), (step / DEEP & 1) ^ 1);
@@ -199,6 +209,7 @@ product(const __grid_constant__ TensorMap a, const __grid_constant__ TensorMap b
     }
     asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
     float sums[4];
+    #pragma unroll 1
     for (int step = 0; step < steps; step++) {
         const int s = step % DEEP;
         wait(in_shared(full + s), step / DEEP & 1);
