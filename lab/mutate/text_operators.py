@@ -233,8 +233,9 @@ def _counts(body: Body, written: Written, stage: int) -> Iterator[_Change]:
     if what == "init":
         yield from _operand(body, written, 1, "add", 1, -1, operator="count")
     elif name.startswith("mbarrier.arrive") and len(written.operands) < 3:
-        for count in (2, 0):
-            yield _Change("count", str(count), written.again(operands=[*written.operands, str(count)]))
+        yield _Change("count", "2", written.again(operands=[*written.operands, "2"]))
+        zero = written.again(operands=[*written.operands, "mutant"])  # as an immediate ptxas refuses it
+        yield _Change("count", "0", f"{{ .reg .b32 mutant; mov.u32 mutant, 0; {zero} }}")
     elif name.startswith("mbarrier.arrive"):
         yield from _operand(body, written, 2, "add", 1, -1, operator="count")
 

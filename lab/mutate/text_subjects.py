@@ -6,8 +6,8 @@ Those of CUDA C++ were compiled once (`python -m lab.record.programs --compile`)
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from functools import cache
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +73,8 @@ class TextSubject:
         Returns some arrays of the result, by their index in it.
     strict : str
         The rule that "strict" reports in the kernel itself.
+    longer : callable or None
+        Returns the same kernel with many more turns, for mistakes that few turns do not show.
     """
 
     name: str
@@ -83,6 +85,7 @@ class TextSubject:
     arguments: Callable[[wm.Device, Maps], Sequence[Any]] = field(repr=False)
     expected: Callable[[], dict[int, Array]] = field(repr=False)
     strict: str = ""
+    longer: Callable[[], TextSubject] | None = field(default=None, repr=False)
 
     def launch(self, kernel: Any, change: MapChange | None = None, **options: Any) -> list[Array]:
         """Run an entry on a new device; return all arrays."""
@@ -111,8 +114,8 @@ def _small(seed: int, *shape: int) -> Array:
 # Kernels of the examples, and the ring of the benchmarks
 
 
-def _ring() -> TextSubject:
-    blocks, rounds, words = 2, 8, 256
+def _ring(rounds: int) -> TextSubject:
+    blocks, words = 2, 256
     x = _words(1, blocks, rounds, words)
     return TextSubject(
         name="ring", read=_RING.read_text, grid=blocks, block=96, stage=4 * words,
@@ -152,8 +155,8 @@ def _cluster_pipeline() -> TextSubject:
     )  # fmt: skip
 
 
-def _column_sums() -> TextSubject:
-    x = _small(5, 37, 512)
+def _column_sums(rows: int) -> TextSubject:
+    x = _small(5, rows, 512)
     return TextSubject(
         name="column_sums", read=lambda: read_text("twin_column_sums.ptx"), grid=1, block=160, stage=4 * 2048,
         strict="A12",
@@ -165,9 +168,10 @@ def _column_sums() -> TextSubject:
 # Kernels with the habits of libraries: each makes 3 * x + 1 of tiles of 1,024 words
 
 
-def _habit(name: str, *, grid: int = 2, block: int = 128, stage: int = 0, strict: str = "", tiles: int = 0,
-           draws: bool = False) -> TextSubject:  # fmt: skip
-    x = _words(6, tiles or 4 * grid + 1, 1024)
+def _habit(
+    tiles: int, name: str, *, grid: int = 2, block: int = 128, stage: int = 0, strict: str = "", draws: bool = False
+) -> TextSubject:
+    x = _words(6, tiles, 1024)
 
     def arguments(device: wm.Device, maps: Maps) -> list[Any]:
         return [device.array(x), device.zeros(x.shape, U), len(x), *[device.zeros(1, np.int32)] * draws]
@@ -185,42 +189,42 @@ def _family(name: str, **options: Any) -> TextSubject:
     return TextSubject(name=name, read=lambda: read_text("asynchronous_families.ptx"), **options)
 
 
-def _tensor_tiles() -> TextSubject:
-    x, start = _words(7, 9 * 8, 16), _words(8, 8, 16)
+def _tensor_tiles(tiles: int) -> TextSubject:
+    x, start = _words(7, tiles * 8, 16), _words(8, 8, 16)
     y = U(3) * x + U(1)
 
     def arguments(device: wm.Device, maps: Maps) -> list[Any]:
         arrays = {"x": device.array(x), "y": device.zeros(x.shape, U), "sums": device.array(start)}
-        return [*(maps(name, array, (8, 16), swizzle=64) for name, array in arrays.items()), 9]
+        return [*(maps(name, array, (8, 16), swizzle=64) for name, array in arrays.items()), tiles]
 
-    sums = start + y.reshape(9, 8, 16).sum(axis=0, dtype=U)
+    sums = start + y.reshape(tiles, 8, 16).sum(axis=0, dtype=U)
     return _family(
         "tensor_tiles", grid=2, block=128, stage=512, arguments=arguments,
         expected=lambda: {1: y, 2: sums},
     )  # fmt: skip
 
 
-def _counted_copies() -> TextSubject:
-    x = _words(9, 2, 8, 32, 4)
+def _counted_copies(tiles: int) -> TextSubject:
+    x = _words(9, 2, tiles, 32, 4)
     return _family(
         "counted_copies", grid=2, block=64, stage=512,
-        arguments=lambda device, maps: [device.array(x), device.zeros(x.shape, U), 8], expected=lambda: {1: x},
+        arguments=lambda device, maps: [device.array(x), device.zeros(x.shape, U), tiles], expected=lambda: {1: x},
     )  # fmt: skip
 
 
-def _counted_stores() -> TextSubject:
-    x = _words(10, 4, 7, 32)
-    y = U(3) * x.reshape(2, 2, 7, 32)[:, ::-1] + U(1)
+def _counted_stores(rounds: int) -> TextSubject:
+    x = _words(10, 4, rounds, 32)
+    y = U(3) * x.reshape(2, 2, rounds, 32)[:, ::-1] + U(1)
     return _family(
         "counted_stores", grid=4, block=32, stage=128,
-        arguments=lambda device, maps: [device.array(x), device.zeros(x.shape, U), 7],
+        arguments=lambda device, maps: [device.array(x), device.zeros(x.shape, U), rounds],
         expected=lambda: {1: y.reshape(x.shape)[..., np.arange(32) ^ 1]},
     )  # fmt: skip
 
 
-def _changed_maps() -> TextSubject:
-    groups = [_words(11 + n, rows, 16) for n, rows in enumerate((8, 5, 3, 8, 6))]
-    y = np.zeros((5, 8, 16), U)
+def _changed_maps(many: int) -> TextSubject:
+    groups = [_words(11 + n, (8, 5, 3, 7, 6)[n % 5], 16) for n in range(many)]
+    y = np.zeros((many, 8, 16), U)
     for n, group in enumerate(groups):
         y[n, : len(group)] = group
 
@@ -229,17 +233,17 @@ def _changed_maps() -> TextSubject:
         addresses = device.array(np.array([x.address for x in held], np.uint64))
         rows = device.array(np.array([len(x) for x in groups], U))
         own = device.array(np.zeros((2, 16), np.uint64))
-        return [maps("first", held[0], (8, 16)), own, addresses, rows, device.zeros(y.shape, U), 5]
+        return [maps("first", held[0], (8, 16)), own, addresses, rows, device.zeros(y.shape, U), many]
 
     return _family("changed_maps", grid=2, block=32, arguments=arguments, expected=lambda: {4: y})
 
 
-def _product() -> TextSubject:
-    a, b = (_small(20 + n, rows, 5 * 64).astype(np.float16) for n, rows in enumerate((64, 8)))
+def _product(steps: int) -> TextSubject:
+    a, b = (_small(20 + n, rows, steps * 64).astype(np.float16) for n, rows in enumerate((64, 8)))
 
     def arguments(device: wm.Device, maps: Maps) -> list[Any]:
         of_a, of_b = maps("a", device.array(a), (64, 64), swizzle=128), maps("b", device.array(b), (8, 64), swizzle=128)
-        return [of_a, of_b, maps("d", device.zeros((64, 8), F), (64, 8)), 5]
+        return [of_a, of_b, maps("d", device.zeros((64, 8), F), (64, 8)), steps]
 
     return _family(
         "product", grid=1, block=256, stage=64 * 128, arguments=arguments,
@@ -247,17 +251,23 @@ def _product() -> TextSubject:
     )  # fmt: skip
 
 
+_MADE: tuple[tuple[Callable[[int], TextSubject], int, int], ...] = (
+    (_ring, 8, 128), (_column_sums, 39, 150),
+    (partial(_habit, name="epilogue", stage=4096), 9, 60),
+    (partial(_habit, name="reader_fences"), 9, 40),
+    (partial(_habit, name="plain_barriers", strict="A12"), 9, 40),
+    (partial(_habit, name="one_releases", grid=1, block=256, stage=4096, strict="A12"), 8, 120),
+    (partial(_habit, name="remote_release", block=160, stage=4096, strict="A12"), 8, 120),
+    (partial(_habit, name="pingpong", block=384, stage=4096, draws=True), 7, 30),
+    (partial(_habit, name="reduction"), 9, 40),
+    (_tensor_tiles, 9, 60), (_counted_copies, 8, 100), (_counted_stores, 7, 40), (_changed_maps, 5, 40),
+    (_product, 5, 30),
+)  # fmt: skip
+"""Kernels that take any number of turns: a few, and many."""
+
+
 @cache
 def text_subjects() -> tuple[TextSubject, ...]:
     """Return every subject."""
-    return (
-        _ring(), _copy_pipeline(), _cluster_pipeline(), _column_sums(),
-        _habit("epilogue", stage=4096),
-        _habit("reader_fences"),
-        _habit("plain_barriers", strict="A12"),
-        _habit("one_releases", grid=1, block=256, stage=4096, strict="A12", tiles=8),
-        _habit("remote_release", block=160, stage=4096, strict="A12", tiles=8),
-        _habit("pingpong", block=384, stage=4096, draws=True, tiles=7),
-        _habit("reduction"),
-        _tensor_tiles(), _counted_copies(), _counted_stores(), _changed_maps(), _product(),
-    )  # fmt: skip
+    made = [replace(make(few), longer=cache(partial(make, many))) for make, few, many in _MADE]
+    return made[0], _copy_pipeline(), _cluster_pipeline(), *made[1:]

@@ -18,9 +18,9 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,7 @@ from lab.mutate.text_operators import TextMutant, text_mutants
 from lab.mutate.text_places import changed
 from lab.mutate.text_subjects import TextSubject, text_subjects
 from lab.mutate.verdicts import BAD, Verdict
-from warpmma.errors import LimitError, WarpmmaError
+from warpmma.errors import LimitError, PtxError, WarpmmaError
 from warpmma.kernel import HazardError
 
 SEEDS = (0, 1, 2)
@@ -63,13 +63,11 @@ class Outcome:
     told: tuple[str, ...] = ()
 
 
-def outcomes(subject: TextSubject, text: str, mutant: TextMutant | None, hazards: Any) -> list[Outcome]:
+def outcomes(subject: TextSubject, text: str, mutant: TextMutant | None, hazards: Any) -> Iterator[Outcome]:
     """Run a text under each seed."""
-    try:
-        kernel = wm.ptx.load(text, subject.name)[subject.name]
-    except WarpmmaError as error:  # a mutant is a legal text: the change is at fault
-        return [Outcome(why=type(error).__name__, detail=str(error), broken=True)]
-    return [_outcome(subject, kernel, mutant, hazards=hazards, seed=seed) for seed in SEEDS]
+    kernel = wm.ptx.load(text, subject.name)[subject.name]
+    for seed in SEEDS:
+        yield _outcome(subject, kernel, mutant, hazards=hazards, seed=seed)
 
 
 def _outcome(subject: TextSubject, kernel: Any, mutant: TextMutant | None, **options: Any) -> Outcome:
@@ -83,8 +81,8 @@ def _outcome(subject: TextSubject, kernel: Any, mutant: TextMutant | None, **opt
         return Outcome(why=hazard.kind, detail=str(error), told=(hazard.kind, hazard.rule, str(hazard.site)))
     except LimitError as error:
         return Outcome(why="endless", detail=str(error))
-    except WarpmmaError as error:
-        return Outcome(why="error", detail=str(error))
+    except WarpmmaError as error:  # a mutant is legal PTX: if it is refused, the change is at fault
+        return Outcome(why="error", detail=str(error), broken=isinstance(error, PtxError))
     except Exception as error:  # whatever comes out of the package is what is looked for
         return Outcome(why=type(error).__name__, detail=str(error), broken=True)
     return Outcome(bits=tuple(x.tobytes() for x in arrays))
@@ -101,7 +99,7 @@ class Original:
 @cache
 def original(subject: TextSubject) -> Original | str:
     """Return what a kernel does unchanged, or why nothing can be said of its mutants."""
-    plain = outcomes(subject, subject.read(), None, "error")
+    plain = [*outcomes(subject, subject.read(), None, "error")]
     for seed, found in zip(SEEDS, plain, strict=False):
         if found.bits is None:
             return f"seed {seed}: {found.why}: {found.detail}"
@@ -121,35 +119,34 @@ def _mutants(name: str) -> dict[str, TextMutant]:
 
 
 def judge(names: Names) -> Verdict:
-    """Run a mutant, whose kernel must run itself."""
+    """Run a mutant, whose kernel must run itself; one that nothing notices and no rule explains, with more turns too."""
     mutant = _mutants(names[0])[names[1]]
-    what, why, detail = _tried(mutant)
+    what, why, detail = _tried(mutant, mutant.subject)
+    argument = reason(*names, HARMLESS)
+    if what == "same" and not argument and (longer := mutant.subject.longer) is not None:
+        what, why, detail = _tried(mutant, longer())
     if what == "same":
-        argument = reason(*names, HARMLESS)
         what, why = ("harmless", argument) if argument else ("unnoticed", "")
     return Verdict(subject=names[0], mutation=names[1], line=mutant.line, what=what, why=why, detail=detail)
 
 
-def _tried(mutant: TextMutant) -> tuple[str, str, str]:
-    subject, text = mutant.subject, changed(mutant.subject.read(), mutant.edits)
-    right = original(subject)
-    assert isinstance(right, Original)
-    plain = outcomes(subject, text, mutant, "error")
-    strict = [x for x in outcomes(subject, text, mutant, "strict") if not x.told or x.told not in right.strict]
-    for x in (*plain, *strict):
-        if x.broken:
-            return "broken", x.why, x.detail
-    for seed, x in zip(SEEDS, plain, strict=True):
+def _tried(mutant: TextMutant, subject: TextSubject) -> tuple[str, str, str]:
+    """Run a mutant until it is noticed: at the default level under each seed, then with "strict"."""
+    text, right = changed(subject.read(), mutant.edits), original(subject)
+    if isinstance(right, str):
+        return "broken", "", f"{subject.name} does not run unchanged: {right}"
+    results = set()
+    for seed, x in enumerate(outcomes(subject, text, mutant, "error")):
         if x.bits is None:
-            return "found", x.why, f"seed {seed}: {x.detail}"
-    results = {x.bits for x in plain}
+            return "broken" if x.broken else "found", x.why, f"seed {SEEDS[seed]}: {x.detail}"
+        results.add(x.bits)
     if len(results) > 1:
         return "unnoticed", "", f"{len(results)} results under {len(SEEDS)} seeds"
     if results != {right.bits}:
         return "wrong", "", ""
-    for x in strict:
-        if x.bits is None:
-            return "found", "strict", x.detail
+    for x in outcomes(subject, text, mutant, "strict"):
+        if x.bits is None and x.told not in right.strict:
+            return "broken" if x.broken else "found", "strict", x.detail
     return "same", "", ""
 
 
