@@ -260,7 +260,7 @@ _MADE: tuple[tuple[Callable[[int], TextSubject], int, int], ...] = (
     (partial(_habit, name="remote_release", block=160, stage=4096, strict="A12"), 8, 120),
     (partial(_habit, name="pingpong", block=384, stage=4096, draws=True), 7, 30),
     (partial(_habit, name="reduction"), 9, 40),
-    (_tensor_tiles, 9, 60), (_counted_copies, 8, 100), (_counted_stores, 7, 40), (_changed_maps, 5, 40),
+    (_tensor_tiles, 9, 60), (_counted_copies, 8, 120), (_counted_stores, 7, 80), (_changed_maps, 5, 40),
     (_product, 5, 30),
 )  # fmt: skip
 """Kernels that take any number of turns: a few, and many."""
