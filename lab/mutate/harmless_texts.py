@@ -106,7 +106,7 @@ _ARGUMENTS: Arguments = (
         (("tensor_tiles", "box: 16x16 in the map sums"),),
     ),
     (
-        "ptxas injects the fence of the warpgroup that is missing: the page's section on warpgroups has the measurement.",
+        "ptxas injects the wgmma.fence that is missing: measured, see the page's section on warpgroups.",
         (("product", "fence dropped: line 1023: wgmma.fence*"),),
     ),
     (

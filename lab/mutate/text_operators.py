@@ -68,7 +68,7 @@ def text_mutants(subject: TextSubject) -> list[TextMutant]:
         line = written.statement.position.line
         for change in _changes(body, written, subject.stage, in_loop=i in loops):
             name = f"{change.operator}: line {line}: {change.detail}{' in ' * bool(change.detail)}{_shown(written)}"
-            edits = ((written.start, written.end, change.text),)
+            edits: tuple[Edit, ...] = ((written.start, written.end, change.text),)
             found.append(TextMutant(subject, name, f"{subject.name}:{line}", edits))
     found += _pairs(subject, body)
     for first, second, edits in orders(body, kind):
@@ -201,19 +201,20 @@ def _coordinates(body: Body, written: Written, stage: int) -> Iterator[_Change]:
     for index, operand in enumerate(written.statement.operands):
         if not isinstance(operand, Place) or not operand.more or not isinstance(operand.more[0], VectorOf):
             continue
-        first, inner, *rest = pieces(written.operands[index][1:-1])
-        texts = pieces(inner[1:-1])
         for n, coordinate in enumerate(operand.more[0].items):
-
-            def put(text: str, index: int = index, n: int = n) -> list[str]:
-                vector = f"{{{', '.join([*texts[:n], text, *texts[n + 1 :]])}}}"
-                where = f"[{', '.join([first, vector, *rest])}]"
-                return [*written.operands[:index], where, *written.operands[index + 1 :]]
-
             for by in (1, -1):
-                made = _computed(body, written, coordinate, "add", by, put)
+                made = _computed(body, written, coordinate, "add", by, partial(_with_coordinate, written, index, n))
                 if made is not None:
                     yield _Change("coordinate", f"{n} {by:+}", made)
+
+
+def _with_coordinate(written: Written, index: int, n: int, text: str) -> list[str]:
+    """Return the operands of a copy with another coordinate in one of them."""
+    first, inner, *rest = pieces(written.operands[index][1:-1])
+    coordinates = pieces(inner[1:-1])
+    coordinates[n] = text
+    where = ", ".join([first, f"{{{', '.join(coordinates)}}}", *rest])
+    return [*written.operands[:index], f"[{where}]", *written.operands[index + 1 :]]
 
 
 def _expected(body: Body, written: Written, stage: int) -> Iterator[_Change]:
@@ -222,7 +223,8 @@ def _expected(body: Body, written: Written, stage: int) -> Iterator[_Change]:
     yield from _operand(body, written, at, "mul", 2, operator="expect-tx")
     name = written.statement.mnemonic
     if ".arrive.expect_tx" in name:
-        yield _Change("expect-tx", "only the arrival", written.again(name.replace(".expect_tx", ""), written.operands[:-1]))
+        arrival = written.again(name.replace(".expect_tx", ""), written.operands[:-1])
+        yield _Change("expect-tx", "only the arrival", arrival)
         words = [x for x in written.statement.words.qualifiers if x not in ("arrive", "release", "cta", "cluster")]
         alone = ".".join(["mbarrier.expect_tx.relaxed.cta", *words[1:]])
         yield _Change("expect-tx", "no arrival", written.again(alone, written.operands[1:]))
@@ -282,9 +284,8 @@ def _fences(body: Body, written: Written, stage: int) -> Iterator[_Change]:
         for other in ("fence.proxy.async.global", "fence.proxy.async.shared::cta"):
             if other != name:
                 yield _Change("weaker", other.removeprefix("fence.proxy.async"), written.again(other))
-    elif found := re.search(r"\.(cluster|gpu|sys)(?=\.|$)", name):
-        if "mbarrier_init" not in name:
-            yield _Change("weaker", "scope .cta", written.again(name[: found.start()] + ".cta" + name[found.end() :]))
+    elif (found := re.search(r"\.(cluster|gpu|sys)(?=\.|$)", name)) and "mbarrier_init" not in name:
+        yield _Change("weaker", "scope .cta", written.again(name[: found.start()] + ".cta" + name[found.end() :]))
 
 
 def _barriers(body: Body, written: Written, stage: int) -> Iterator[_Change]:
@@ -317,12 +318,12 @@ def _pairs(subject: TextSubject, body: Body) -> Iterator[TextMutant]:
     """Drop a barrier of the cluster: its arrival and the wait that follows."""
     for i, written in body.written.items():
         after = body.written.get(i + 1)
-        if written.statement.mnemonic.startswith("barrier.cluster.arrive") and after is not None:
-            if after.statement.mnemonic.startswith("barrier.cluster.wait"):
-                line = written.statement.position.line
-                name = f"barrier dropped: line {line}: {_shown(written)}, and its wait"
-                edits = ((written.start, written.end, ""), (after.start, after.end, ""))
-                yield TextMutant(subject, name, f"{subject.name}:{line}", edits)
+        if after is None or not after.statement.mnemonic.startswith("barrier.cluster.wait"):
+            continue
+        line = written.statement.position.line
+        name = f"barrier dropped: line {line}: {_shown(written)}, and its wait"
+        edits = ((written.start, written.end, ""), (after.start, after.end, ""))
+        yield TextMutant(subject, name, f"{subject.name}:{line}", edits)
 
 
 def _maps(subject: TextSubject) -> Iterator[TextMutant]:
@@ -338,6 +339,6 @@ def _maps(subject: TextSubject) -> Iterator[TextMutant]:
                 subject.maps((name, field, value))
             except WarpmmaError:
                 continue  # the driver would not make this map
-            shown = "x".join(map(str, value)) if field == "box" else value
+            shown = "x".join(map(str, value)) if isinstance(value, tuple) else value
             title = f"{field}: {shown} in the map {name}"
             yield TextMutant(subject, title, f"{subject.name}:{name}", change=(name, field, value))

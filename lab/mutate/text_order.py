@@ -1,4 +1,4 @@
-"""Neighbours in another order: of two statements that follow each other, one of which synchronises, the first comes last.
+"""Neighbours in another order: of two statements in a row, one of which synchronises, the first comes last.
 
 Neighbours are in one basic block, of which the loop of a wait is a part. The first one moves behind the second, or,
 where a register or a scope forbids that, the second before the first. A wait that moves is written anew, with its loop.
@@ -7,6 +7,7 @@ where a register or a scope forbids that, the second before the first. A wait th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
 
 from warpmma.ptx.text.syntax import Label, Statement, Symbol
 
@@ -24,7 +25,7 @@ def orders(body: Body, kind: Callable[[Statement], str]) -> Iterator[tuple[Writt
         body.unit(i, kind(w.statement) == "wait")
         for i, w in body.written.items() if kind(w.statement) in _SYNCHRONISE | _ACCESS
     ]  # fmt: skip
-    for first, second in zip(units, units[1:], strict=False):
+    for first, second in pairwise(units):
         a, b = body.written[first.at], body.written[second.at]
         kinds = {kind(a.statement), kind(b.statement)}
         if len(kinds) == 2 and kinds & _SYNCHRONISE and _together(body, first, second):
@@ -71,7 +72,7 @@ def _defined(those: Iterable[Written]) -> set[Symbol]:
 
 def _needed(last: Written, between: Sequence[Written]) -> list[Written]:
     """Return the statements that make the registers of the last one, which move with it."""
-    wanted, found = set(last.names), []
+    wanted, found = set(last.names), list[Written]()
     for x in reversed(between):
         if x.defined & wanted:
             found.insert(0, x)

@@ -177,7 +177,9 @@ class Body:
     def after(self, unit: Unit) -> int:
         """Return the offset behind a unit."""
         item = self.items[unit.last]
-        return self.written[unit.last].end if isinstance(item, Statement) else self.text.index(":", self.offset(item)) + 1
+        if isinstance(item, Statement):
+            return self.written[unit.last].end
+        return self.text.index(":", self.offset(item)) + 1
 
     def width(self, register: Symbol) -> int:
         """Return the bits of a register."""

@@ -119,7 +119,7 @@ def _mutants(name: str) -> dict[str, TextMutant]:
 
 
 def judge(names: Names) -> Verdict:
-    """Run a mutant, whose kernel must run itself; one that nothing notices and no rule explains, with more turns too."""
+    """Run a mutant; one that nothing notices and no argument explains runs again, with more turns."""
     mutant = _mutants(names[0])[names[1]]
     what, why, detail = _tried(mutant, mutant.subject)
     argument = reason(*names, HARMLESS)
