@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,8 @@ import numpy as np
 import pytest
 
 import warpmma as wm
-from lab.mutate import harmless_texts, text_operators, text_places, text_subjects
+from lab.mutate import harmless, harmless_texts, text_operators, text_places, text_subjects
 from lab.mutate import texts as tool
-from warpmma.errors import LimitError
 from warpmma.machine.report.asynchronous_rules import RULES
 
 TEXT = """.version 9.0
@@ -98,20 +98,24 @@ def test_mutants_are_legal_texts_with_the_same_lines(name: str) -> None:
     (kernel,) = (x for x in text_subjects.text_subjects() if x.name == name)
     those, text = text_operators.text_mutants(kernel), kernel.read()
     assert len({x.name for x in those}) == len(those) > 15
-    places = [x.position for x in wm.ptx.read(text).functions[name].body]
-    for mutant in those[::5]:
+    lines = {x.position.line for x in wm.ptx.read(text).functions[name].body}
+    for mutant in those[::20]:
         made = text_places.changed(text, mutant.edits)
         assert (made == text) == (mutant.change is not None)
         assert made.count("\n") == text.count("\n")
-        lines = {x.position.line for x in wm.ptx.load(made).parsed.functions[name].body}
-        assert lines <= {x.line for x in places}
+        module = wm.ptx.load(made)
+        assert {x.position.line for x in module.source.functions[name].body} <= lines
+    module.check()
 
 
-SAMPLE = {
-    "ring: order: line 70": [("found", "pending")],
+SAMPLE: dict[str, list[tuple[str, str]]] = {
     "epilogue: proxy fence dropped": [("found", "proxy")],
-    "epilogue: weaker: line 50: groups": [("found", "pending")],
-    "plain_barriers: expect-tx": [],
+    "epilogue: weaker: line 66": [("found", "pending")],
+    "epilogue: copy dropped": [("wrong", "")],
+    "plain_barriers: expect-tx: line 363: +16": [("found", "deadlock")],
+    "ring: wait dropped: line 70: looks once": [("found", "race")],
+    "ring: proxy fence dropped: line 80": [("found", "strict")],
+    "copy_pipeline: box: 32x32": [("found", "pending")],
 }
 
 
@@ -119,3 +123,61 @@ SAMPLE = {
 def test_what_becomes_of_some(only: str, tmp_path: Path) -> None:
     status, found = run(tmp_path, "--only", only)
     assert status == 0 and [(x["what"], x["why"]) for x in found] == SAMPLE[only]
+
+
+def test_an_argued_one_is_unnoticed_without_its_argument(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    only = "reduction: order: line 1406"
+    status, found = run(tmp_path, "--only", only)
+    assert status == 0 and found[0]["what"] == "harmless" and "(A3)" in found[0]["why"]
+    monkeypatch.setattr(tool, "HARMLESS", {})
+    status, found = run(tmp_path, "--only", only)
+    assert status == 1 and [x["what"] for x in found] == ["unnoticed"]
+    assert "Unnoticed:\n\n* reduction:1406" in capsys.readouterr().out
+
+
+def test_results_that_depend_on_the_seed_are_unnoticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A simulator that reports nothing, and whose results differ."""
+    seeds = iter(range(9))
+
+    def blind(*_: Any, **__: Any) -> tool.Outcome:
+        return tool.Outcome(bits=(bytes([next(seeds)]),))
+
+    monkeypatch.setattr(tool, "original", lambda subject: tool.Original((bytes(1),), frozenset()))
+    monkeypatch.setattr(tool, "_outcome", blind)
+    (name,) = (x for x in tool._mutants("reduction") if x.startswith("commit dropped"))
+    found = tool.judge(("reduction", name))
+    assert (found.what, found.detail) == ("unnoticed", "3 results under 3 seeds")
+
+
+def test_a_kernel_that_does_not_run_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(tool, "original", lambda subject: "it has a hazard")
+    status, found = run(tmp_path, "--only", "reduction: commit dropped")
+    assert status == 1 and found == []
+    assert "reduction does not run unchanged: it has a hazard" in capsys.readouterr().err
+
+
+def test_what_strict_reports_of_a_kernel_is_stated() -> None:
+    (kernel,) = (x for x in text_subjects.text_subjects() if x.name == "plain_barriers")
+    assert isinstance(tool.original(kernel), tool.Original)
+    assert "expected rule none" in str(tool.original(replace(kernel, strict="")))
+
+
+def test_arguments_about_order_cite_rules() -> None:
+    """Those without one are about values, branches, registers and numbers of barriers."""
+    cited = {why: re.findall(r"\bA\d+\b", why) for why in harmless_texts.HARMLESS.values()}
+    assert {rule for rules in cited.values() for rule in rules} <= set(RULES)
+    assert sum(not rules for rules in cited.values()) <= 10 < sum(bool(rules) for rules in cited.values())
+    assert harmless.stale([("none", "none")], harmless_texts.HARMLESS) == [*harmless_texts.HARMLESS]
+
+
+def test_the_page_has_these_kernels_and_so_many_mutants() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "mutants.md").read_text().partition("lab.mutate.texts")[2]
+    table = page.partition("| kernel |")[2].partition("\n\n")[0].splitlines()[2:]
+    rows = [[cell.strip() for cell in line.split("|")] for line in table]
+    written = {name: int(number.replace(",", "")) for _, name, number, *_ in rows}
+    made = {x.name: len(text_operators.text_mutants(x)) for x in text_subjects.text_subjects()}
+    assert written == made | {"all": sum(made.values())}
