@@ -3,22 +3,25 @@
 `compiled` compiles a source of `cuda/cutlass` to PTX and a host program; `described` asks that program how a product is
 launched (`cuda/cutlass/printed_launch.h`), which is stored in `hopper.json`: grid, cluster, and the bytes of the
 parameters with the positions of pointers, those in tensor maps too. The host program runs without a driver: tensor maps
-are encoded by `warpmma.TensorMap`, whose bytes are those of the driver.
+are encoded by `warpmma.TensorMap`, whose bytes are those of the driver; on a machine without warpmma, by the driver.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
 import struct
 import subprocess
 from collections.abc import Callable
 from functools import cache, partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from .driver_maps import driver_map
 from .hopper_inputs import filled
 from .hopper_kernels import KERNELS, Kernel
 from .launches import Array, Case, Run, Step, Struct
@@ -29,7 +32,7 @@ __all__ = ["LAUNCHES", "Launch", "compiled", "described", "hopper_cases", "run_o
 _SOURCES = Path(__file__).parent / "cuda" / "cutlass"
 LAUNCHES = "hopper.json"
 """The stored file: the hash of each kernel's PTX, and how each of its sizes is launched."""
-_FLAGS = ("-std=c++17", "-O3", "-DNDEBUG", "-gencode", "arch=compute_90a,code=compute_90a",
+_FLAGS = ("-O3", "-DNDEBUG", "-gencode", "arch=compute_90a,code=compute_90a",
           "--expt-relaxed-constexpr", "-w", "--keep")  # fmt: skip
 _MARK = 0x4D41505F4D41505F
 _MAP = 128
@@ -55,22 +58,34 @@ def compiled(name: str, includes: list[Path], folder: Path) -> tuple[str, Path]:
     return next(folder.glob(f"{Path(kernel.source).stem}*.ptx")).read_text(), program
 
 
-def _printed(program: Path, size: tuple[int, ...], high: int) -> dict[str, list[list[str]]]:
-    lines: dict[str, list[list[str]]] = {"map": [], "launch": [], "parameters": [], "buffer": []}
+def _sizes(text: str) -> dict[str, list[int]]:
+    """Return the bytes of each parameter of each entry of a PTX text."""
+    found = {}
+    for entry, parameters in re.findall(r"\.entry (\w+)\(([^)]*)\)", text):
+        lines = re.findall(r"\.param (?:\.align \d+ )?\.[a-z](\d+) (?:\.ptr[ .\w]*? )?\w+(?:\[(\d+)\])?", parameters)
+        found[entry] = [int(bits) // 8 * int(count or 1) for bits, count in lines]
+    return found
+
+
+def _printed(program: Path, sizes: dict[str, list[int]], size: tuple[int, ...], high: int) -> list[list[str]]:
+    parameters = " ".join(f"{entry}:{','.join(map(str, own))}" for entry, own in sizes.items())
     arguments = [str(program), *map(str, size), str(high)]
-    for line in subprocess.run(arguments, check=True, capture_output=True, text=True).stdout.splitlines():
-        kind, *words = line.split()
-        lines[kind].append(words)
-    return lines
+    run = subprocess.run(
+        arguments, check=True, capture_output=True, text=True, env=os.environ | {"PARAMETERS": parameters}
+    )
+    return [line.split() for line in run.stdout.splitlines()]
 
 
 def _map(words: list[str]) -> bytes:
     """Encode a line `map`: the arguments of `cuTensorMapEncodeTiled`."""
-    from warpmma.layouts import TensorMap  # noqa: PLC0415 (a GPU's machine has no warpmma)
-
     kind, rank, address, *rest = map(int, words)
-    lists = [rest[:rank], rest[rank : 2 * rank - 1], rest[2 * rank - 1 : 3 * rank - 1], rest[3 * rank - 1 : 4 * rank - 1]]
-    return TensorMap.encode_tiled(kind, rank, address, *lists, *rest[4 * rank - 1 :]).encoded
+    ends = [rank, 2 * rank - 1, 3 * rank - 1, 4 * rank - 1]
+    dims, strides, box, steps = (rest[a:b] for a, b in zip([0, *ends], ends, strict=False))
+    if find_spec("warpmma") is None:  # on a GPU's machine
+        return driver_map(kind, address, dims, strides, box, steps, rest[ends[-1] :])
+    from warpmma.layouts import TensorMap
+
+    return TensorMap.encode_tiled(kind, rank, address, dims, strides, box, steps, *rest[ends[-1] :]).encoded
 
 
 def _with_maps(blank: bytearray, maps: list[bytes]) -> None:
@@ -92,24 +107,33 @@ def _relative(data: bytearray, high: int, names: list[str]) -> tuple[bytearray, 
     return data, pointers
 
 
-def _described(program: Path, size: tuple[int, ...], high: int) -> Launch:
-    lines = _printed(program, size, high)
-    names = [name for _, name, *_ in lines["buffer"]]
-    parameters = bytearray.fromhex(lines["parameters"][0][0])
-    _with_maps(parameters, [_map(words) for words in lines["map"]])
-    data, pointers = _relative(parameters, high, names)
+def _described(lines: list[list[str]], high: int, entry: str) -> tuple[Launch, list[bytearray]]:
+    """Return what a host program printed, and apart from it the bytes of all parameters."""
+    names = [words[2] for words in lines if words[0] == "buffer"]
+    maps = [_map(words[1:]) for words in lines if words[0] == "map"]
+    steps: list[dict[str, Any]] = []
     buffers = []
-    for _, name, kind, count, *stored in lines["buffer"]:
-        buffer: dict[str, Any] = {"name": name, "kind": kind, "bytes": int(count)}
-        if stored:
-            content, inner = _relative(bytearray.fromhex(stored[0]), high, names)
-            buffer |= {"data": content.hex(), "pointers": inner}
-        buffers.append(buffer)
-    launch = list(map(int, lines["launch"][0]))
-    return {
-        "grid": launch[:3], "block": launch[3], "cluster": launch[4:7], "shared": launch[7], "maps": len(lines["map"]),
-        "parameters": data, "pointers": pointers, "buffers": buffers,
-    }  # fmt: skip
+    data = []
+    for kind, *words in lines:
+        if kind == "launch":
+            grid = list(map(int, words[:8]))
+            steps.append({
+                "entry": words[8] if len(words) > 8 else entry, "grid": grid[:3], "block": grid[3],
+                "cluster": grid[4:7], "shared": grid[7], "pointers": [],
+            })  # fmt: skip
+        elif kind == "parameters":
+            parameter = bytearray.fromhex(words[0])
+            _with_maps(parameter, maps)
+            content, pointers = _relative(parameter, high, names)
+            steps[-1]["pointers"].append(pointers)
+            data.append(content)
+        elif kind == "buffer":
+            buffer: dict[str, Any] = {"name": words[1], "kind": words[2], "bytes": int(words[3])}
+            if len(words) > 4:
+                content, pointers = _relative(bytearray.fromhex(words[4]), high, names)
+                buffer |= {"data": content.hex(), "pointers": pointers}
+            buffers.append(buffer)
+    return {"steps": steps, "buffers": buffers, "maps": len(maps)}, data
 
 
 def described(program: Path, text: str, size: tuple[int, ...]) -> Launch:
@@ -117,13 +141,19 @@ def described(program: Path, text: str, size: tuple[int, ...]) -> Launch:
 
     Padding is what changes with the former content of the stack, or with where the host program is in memory.
     """
-    first, *others = (_described(program, size, high) for high in (0x71, 0x3A, 0x71, 0x3A))
-    data: list[bytearray] = [x.pop("parameters") for x in (first, *others)]
-    if any(other != first for other in others):
+    sizes = _sizes(text)
+    entry = next(iter(sizes)) if len(sizes) == 1 else ""
+    runs = [_described(_printed(program, sizes, size, high), high, entry) for high in (0x71, 0x3A, 0x71, 0x3A)]
+    launch = runs[0][0]
+    if any(other != launch for other, _ in runs):
         raise ValueError(f"{program.name}: the host program does not launch the kernel in the same way twice")
-    same = bytes(row[0] if min(row) == max(row) else 0 for row in zip(*data, strict=True))
-    (entry,) = re.findall(r"\.entry (\w+)", text)
-    return {"entry": entry, "parameters": same.hex()} | first
+    same = [
+        bytes(row[0] if min(row) == max(row) else 0 for row in zip(*parameter, strict=True)).hex()
+        for parameter in zip(*(data for _, data in runs), strict=True)
+    ]
+    for step in launch["steps"]:
+        step["parameters"], same = same[: len(step["pointers"])], same[len(step["pointers"]) :]
+    return launch
 
 
 def _struct(data: str, pointers: dict[str, tuple[str, int]]) -> Struct:
@@ -143,11 +173,13 @@ def run_of(launch: Launch) -> Run:
             arrays[buffer["name"]] = _struct(buffer["data"], buffer["pointers"])
         else:
             arrays[buffer["name"]] = filled(buffer["kind"], 70 + seed, buffer["bytes"])
-    parameters = _struct(launch["parameters"], launch["pointers"])
-    cluster = None if launch["cluster"] == [1, 1, 1] else tuple(launch["cluster"])
-    step = Step(launch["entry"], tuple(launch["grid"]), (launch["block"],), (parameters,), launch["shared"], cluster)
+    steps = []
+    for how in launch["steps"]:
+        structs = tuple(map(_struct, how["parameters"], how["pointers"]))
+        cluster = None if how["cluster"] == [1, 1, 1] else tuple(how["cluster"])
+        steps.append(Step(how["entry"], tuple(how["grid"]), (how["block"],), structs, how["shared"], cluster))
     outputs = [x["name"] for x in launch["buffers"] if x["kind"] in ("out", "result")]
-    return Run(arrays, (step,), tuple(outputs))
+    return Run(arrays, tuple(steps), tuple(outputs))
 
 
 @cache

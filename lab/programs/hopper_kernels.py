@@ -14,14 +14,20 @@ HOPPER_RECORDED = Path(__file__).parents[2] / "tests" / "data" / "h200_hopper_ke
 class Kernel:
     """A kernel: CASE of a source in `cuda/cutlass`, and the arguments of its host program, for each launch.
 
-    Those of `collectives.cu` are m, n, k, batches or groups, multiprocessors (the most blocks) and parts of k.
+    Those of `collectives.cu` are m, n, k, batches or groups, multiprocessors (the most blocks) and parts of k; the other
+    sources say which are theirs.
     """
 
     case: int
     sizes: tuple[tuple[int, ...], ...]
     source: str = "collectives.cu"
-    flags: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ("-std=c++17",)
 
+
+_FLASH = ("-std=c++17", "--expt-extended-lambda", "--cudart=shared")
+_DEEPGEMM = ("-std=c++20", "--expt-extended-lambda")
+_KITTENS = ("-std=c++20", "--expt-extended-lambda", "--cudart=shared", "--use_fast_math", "-DKITTENS_HOPPER",
+            "-Xcompiler=-fno-strict-aliasing")  # fmt: skip
 
 KERNELS: dict[str, Kernel] = {
     "pingpong_f16": Kernel(0, ((256, 256, 256, 1, 132, 1), (72, 136, 200, 2, 3, 1))),
@@ -54,4 +60,16 @@ KERNELS: dict[str, Kernel] = {
     "bias_relu_amax_e4m3_cluster_1x2": Kernel(27, ((128, 256, 256, 1, 132, 1),)),
     "top2_softmax_f16": Kernel(28, ((64, 64, 128, 1, 132, 1), (128, 64, 192, 1, 132, 1))),
     "cooperative_f16_cluster_2x2": Kernel(29, ((256, 256, 128, 1, 132, 1),)),
+    "flash_f16": Kernel(0, ((1, 192, 192, 1, 1, 132), (2, 200, 264, 2, 1, 2)), "flash.cu", _FLASH),
+    "flash_causal_bf16": Kernel(1, ((1, 128, 128, 1, 1, 132), (1, 200, 264, 2, 2, 2)), "flash.cu", _FLASH),
+    "flash_e4m3": Kernel(2, ((1, 128, 224, 1, 1, 132), (1, 136, 256, 2, 1, 2)), "flash.cu", _FLASH),
+    "deepgemm_e4m3": Kernel(0, ((64, 96, 256, 1), (136, 200, 384, 1)), "deepgemm.cu", _DEEPGEMM),
+    "deepgemm_e4m3_cluster_2x1": Kernel(1, ((256, 128, 256, 1), (264, 256, 384, 1)), "deepgemm.cu", _DEEPGEMM),
+    "deepgemm_e4m3_groups": Kernel(2, ((256, 256, 256, 2),), "deepgemm.cu", _DEEPGEMM),
+    "deepgemm_e4m3_rows": Kernel(3, ((128, 120, 256, 1), (136, 240, 384, 1)), "deepgemm.cu", _DEEPGEMM),
+    "deepgemm_bf16": Kernel(4, ((128, 128, 256, 1), (136, 256, 320, 1)), "deepgemm.cu", _DEEPGEMM),
+    "kittens_level_5_bf16": Kernel(0, ((128, 128, 128, 1),), "kittens.cu", _KITTENS),
+    "kittens_level_8_bf16": Kernel(1, ((256, 256, 256, 1),), "kittens.cu", _KITTENS),
+    "kittens_ring_bf16": Kernel(2, ((128, 256, 256, 132), (256, 512, 320, 2)), "kittens.cu", _KITTENS),
+    "kittens_ring_e4m3": Kernel(3, ((128, 256, 256, 132), (256, 512, 384, 2)), "kittens.cu", _KITTENS),
 }

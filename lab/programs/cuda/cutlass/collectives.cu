@@ -527,8 +527,7 @@ void put_c(Arguments& epilogue, std::size_t elements) {
   const auto& parameters = *new (room) Kernel::Params(Kernel::to_underlying_arguments(made, workspace));
   using Cluster = typename Kernel::DispatchPolicy::ClusterShape;
   print_launch(Kernel::get_grid_shape(parameters), Kernel::get_block_shape(),
-               dim3(size<0>(Cluster{}), size<1>(Cluster{}), size<2>(Cluster{})), Kernel::SharedStorageSize, room,
-               sizeof room);
+               dim3(size<0>(Cluster{}), size<1>(Cluster{}), size<2>(Cluster{})), Kernel::SharedStorageSize, parameters);
   return 0;
 }
 

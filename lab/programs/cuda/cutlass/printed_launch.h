@@ -2,8 +2,8 @@
 // what it passes to cuTensorMapEncodeTiled, which is defined here: no driver is needed.
 //
 //   map TYPE RANK ADDRESS DIMS.. STRIDES.. BOX.. STEPS.. INTERLEAVE SWIZZLE PROMOTION FILL
-//   launch GRID.X GRID.Y GRID.Z BLOCK CLUSTER.X CLUSTER.Y CLUSTER.Z SHARED
-//   parameters BYTES                         (padding changes with `high`, or from run to run)
+//   launch GRID.X GRID.Y GRID.Z BLOCK CLUSTER.X CLUSTER.Y CLUSTER.Z SHARED [ENTRY, if there are several]
+//   parameters BYTES      of the launch before, for each parameter; padding changes with `high`, or from run to run
 //   buffer NUMBER NAME KIND SIZE BYTES
 //
 // Buffer I lies at (`high` << 8 | I) << 32; a map in the parameters is its number between two copies of MARK. A buffer
@@ -114,13 +114,17 @@ static void print_maps() {
   }
 }
 
-static void print_launch(dim3 grid, dim3 block, dim3 cluster, std::size_t shared, const void* parameters,
-                         std::size_t bytes) {
+static void print_grid(dim3 grid, dim3 block, dim3 cluster, std::size_t shared, const char* entry = "") {
+  std::printf("launch %u %u %u %u %u %u %u %zu %s\n", grid.x, grid.y, grid.z, block.x * block.y * block.z, cluster.x,
+              cluster.y, cluster.z, shared, entry);
+}
+
+// Print a launch of the only kernel, and everything else.
+template <class... Values>
+static void print_launch(dim3 grid, dim3 block, dim3 cluster, std::size_t shared, const Values&... parameters) {
   print_maps();
-  std::printf("launch %u %u %u %u %u %u %u %zu\n", grid.x, grid.y, grid.z, block.x, cluster.x, cluster.y, cluster.z,
-              shared);
-  std::printf("parameters ");
-  print_bytes(parameters, bytes);
+  print_grid(grid, block, cluster, shared);
+  ((std::printf("parameters "), print_bytes(&parameters, sizeof parameters)), ...);
   print_buffers();
 }
 
