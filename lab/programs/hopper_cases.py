@@ -24,7 +24,7 @@ import numpy as np
 from .driver_maps import driver_map
 from .hopper_inputs import filled
 from .hopper_kernels import KERNELS, Kernel
-from .launches import Array, Case, Run, Step, Struct
+from .launches import Argument, Array, Case, Run, Step, Struct
 from .texts import read_text
 
 __all__ = ["LAUNCHES", "Launch", "compiled", "described", "hopper_cases", "run_of"]
@@ -145,8 +145,8 @@ def described(program: Path, text: str, size: tuple[int, ...]) -> Launch:
     entry = next(iter(sizes)) if len(sizes) == 1 else ""
     runs = [_described(_printed(program, sizes, size, high), high, entry) for high in (0x71, 0x3A, 0x71, 0x3A)]
     launch = runs[0][0]
-    if any(other != launch for other, _ in runs):
-        raise ValueError(f"{program.name}: the host program does not launch the kernel in the same way twice")
+    if not launch["steps"] or any(other != launch for other, _ in runs):
+        raise ValueError(f"{program.name}: the host program does not launch the kernel, twice in the same way")
     same = [
         bytes(row[0] if min(row) == max(row) else 0 for row in zip(*parameter, strict=True)).hex()
         for parameter in zip(*(data for _, data in runs), strict=True)
@@ -165,6 +165,15 @@ def _struct(data: str, pointers: dict[str, tuple[str, int]]) -> Struct:
     return Struct((*parts, bytes_[done:]))
 
 
+def _argument(data: str, pointers: dict[str, tuple[str, int]]) -> Argument:
+    """Return a parameter: what has 4 or 8 bytes is a number or an address, everything else a struct."""
+    if len(data) not in (8, 16) or pointers:
+        name, offset = pointers.get("0", ("", 0))
+        return name if len(data) == 16 and name and not offset else _struct(data, pointers)
+    value = int.from_bytes(bytes.fromhex(data), "little")
+    return np.uint32(value) if len(data) == 8 else np.uint64(value)
+
+
 def run_of(launch: Launch) -> Run:
     """Return a launch with its inputs, whose seeds are the numbers of the buffers."""
     arrays: dict[str, Array | Struct] = {}
@@ -175,9 +184,9 @@ def run_of(launch: Launch) -> Run:
             arrays[buffer["name"]] = filled(buffer["kind"], 70 + seed, buffer["bytes"])
     steps = []
     for how in launch["steps"]:
-        structs = tuple(map(_struct, how["parameters"], how["pointers"]))
+        arguments = tuple(map(_argument, how["parameters"], how["pointers"]))
         cluster = None if how["cluster"] == [1, 1, 1] else tuple(how["cluster"])
-        steps.append(Step(how["entry"], tuple(how["grid"]), (how["block"],), structs, how["shared"], cluster))
+        steps.append(Step(how["entry"], tuple(how["grid"]), (how["block"],), arguments, how["shared"], cluster))
     outputs = [x["name"] for x in launch["buffers"] if x["kind"] in ("out", "result")]
     return Run(arrays, tuple(steps), tuple(outputs))
 

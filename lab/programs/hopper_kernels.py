@@ -14,8 +14,8 @@ HOPPER_RECORDED = Path(__file__).parents[2] / "tests" / "data" / "h200_hopper_ke
 class Kernel:
     """A kernel: CASE of a source in `cuda/cutlass`, and the arguments of its host program, for each launch.
 
-    Those of `collectives.cu` are m, n, k, batches or groups, multiprocessors (the most blocks) and parts of k; the other
-    sources say which are theirs.
+    Those of `collectives.cu` are m, n, k, batches or groups, multiprocessors (the most blocks) and parts of k; the
+    other sources say which are theirs.
     """
 
     case: int
@@ -45,8 +45,8 @@ KERNELS: dict[str, Kernel] = {
     "cooperative_e4m3": Kernel(12, ((128, 128, 512, 1, 132, 1), (144, 144, 208, 1, 2, 1))),
     "pingpong_e4m3_fast": Kernel(13, ((64, 128, 512, 1, 132, 1), (144, 144, 208, 1, 2, 1))),
     "pingpong_e5m2_e4m3": Kernel(14, ((64, 128, 256, 1, 132, 1), (144, 144, 208, 1, 2, 1))),
-    "mixed_s8_f16": Kernel(15, ((128, 128, 128, 1, 132, 1), (144, 144, 208, 1, 2, 1))),
-    "mixed_e4m3_bf16": Kernel(16, ((64, 128, 128, 1, 132, 1), (144, 144, 208, 1, 2, 1))),
+    "mixed_s8_f16": Kernel(15, ((128, 128, 128, 1, 132, 1), (144, 144, 400, 1, 2, 1))),
+    "mixed_e4m3_bf16": Kernel(16, ((64, 128, 128, 1, 132, 1), (144, 144, 400, 1, 2, 1))),
     "mixed_s4_f16_scales": Kernel(17, ((128, 128, 256, 1, 132, 1), (160, 144, 384, 1, 2, 1))),
     "grouped_f16": Kernel(18, ((160, 144, 160, 4, 3, 1), (128, 128, 128, 2, 2, 1))),
     "grouped_pingpong_e4m3_cluster_2x1": Kernel(19, ((160, 144, 256, 4, 4, 1),)),
@@ -55,10 +55,10 @@ KERNELS: dict[str, Kernel] = {
     "sparse_pingpong_e4m3": Kernel(22, ((64, 128, 256, 1, 132, 1), (128, 256, 384, 1, 2, 1))),
     "sparse_s8": Kernel(23, ((128, 128, 256, 1, 132, 1),)),
     "blockwise_e4m3": Kernel(24, ((128, 128, 256, 1, 132, 1), (256, 128, 512, 1, 1, 1))),
-    "rowwise_pingpong_e4m3": Kernel(25, ((64, 128, 256, 1, 132, 1), (128, 256, 512, 1, 2, 1))),
+    "rowwise_pingpong_e4m3": Kernel(25, ((64, 128, 256, 1, 132, 1), (128, 256, 1024, 1, 2, 1))),
     "bias_gelu_f16": Kernel(26, ((64, 128, 128, 1, 132, 1), (136, 136, 200, 1, 2, 1))),
     "bias_relu_amax_e4m3_cluster_1x2": Kernel(27, ((128, 256, 256, 1, 132, 1),)),
-    "top2_softmax_f16": Kernel(28, ((64, 64, 128, 1, 132, 1), (128, 64, 192, 1, 132, 1))),
+    "top2_softmax_f16": Kernel(28, ((64, 32, 128, 1, 132, 1), (128, 24, 192, 1, 132, 1))),
     "cooperative_f16_cluster_2x2": Kernel(29, ((256, 256, 128, 1, 132, 1),)),
     "flash_f16": Kernel(0, ((1, 192, 192, 1, 1, 132), (2, 200, 264, 2, 1, 2)), "flash.cu", _FLASH),
     "flash_causal_bf16": Kernel(1, ((1, 128, 128, 1, 1, 132), (1, 200, 264, 2, 2, 2)), "flash.cu", _FLASH),
@@ -72,4 +72,6 @@ KERNELS: dict[str, Kernel] = {
     "kittens_level_8_bf16": Kernel(1, ((256, 256, 256, 1),), "kittens.cu", _KITTENS),
     "kittens_ring_bf16": Kernel(2, ((128, 256, 256, 132), (256, 512, 320, 2)), "kittens.cu", _KITTENS),
     "kittens_ring_e4m3": Kernel(3, ((128, 256, 256, 132), (256, 512, 384, 2)), "kittens.cu", _KITTENS),
+    "gemm_f64": Kernel(0, ((64, 64, 64), (66, 70, 54)), "double.cu", ("-std=c++17", "--cudart=shared")),
+    "gather_f16": Kernel(0, ((128, 128, 128, 64), (256, 136, 192, 100)), "gather.cu"),
 }

@@ -2,10 +2,10 @@
 
 Their PTX is not stored; it is in FOLDER:
 
-* `--compile` writes it there, and stores how each kernel is launched. It needs nvcc 13.0 and the headers of the package
-  nvidia-cutlass; `--include` names more folders of headers.
-* `--record` runs every kernel on an sm_90 GPU, each in a process of its own, twice, and stores hashes of the outputs. It
-  takes `NAME.cubin` rather than `NAME.ptx` where both are there.
+* `--compile` writes it there, and stores how each kernel is launched. It needs nvcc 13.0 and the headers of the
+  package nvidia-cutlass; `--include` names more folders of headers.
+* `--record` runs every kernel on an sm_90 GPU, each in a process of its own, twice, and stores hashes of the outputs.
+  It takes `NAME.cubin` rather than `NAME.ptx` where both are there.
 * by default the kernels run in the simulator, with hazards as errors, and are compared with the recording.
 """
 
@@ -48,7 +48,8 @@ def compile_all(names: list[str], folder: Path, more: list[Path], jobs: int) -> 
     package = headers()
     if package is None:
         raise SystemExit("no headers of CUTLASS: pip install nvidia-cutlass")
-    includes = [package, package.parent / "tools" / "util" / "include", package.parent / "examples", *more]
+    examples = package.parent / "examples"
+    includes = [package, package.parent / "tools" / "util" / "include", examples, examples / "common", *more]
     folder.mkdir(parents=True, exist_ok=True)
     launches = json.loads(read_text(LAUNCHES)) if kept_path(LAUNCHES).exists() else {}
     failed = 0

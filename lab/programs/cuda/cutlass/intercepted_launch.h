@@ -44,6 +44,18 @@ extern "C" cudaError_t cudaLaunchKernel(const void* function, dim3 grid, dim3 bl
   return cudaSuccess;
 }
 
+// What `<<<...>>>` calls: a kernel's handle is here its function.
+extern "C" cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* function) {
+  *kernel = reinterpret_cast<cudaKernel_t>(const_cast<void*>(function));
+  return cudaSuccess;
+}
+
+extern "C" cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void** values,
+                                          std::size_t shared, cudaStream_t) {
+  print_step(reinterpret_cast<const void*>(kernel), grid, block, dim3(1, 1, 1), shared, values);
+  return cudaSuccess;
+}
+
 extern "C" cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* function, void** values) {
   dim3 cluster(1, 1, 1);
   for (unsigned i = 0; i < config->numAttrs; ++i) {
