@@ -41,8 +41,9 @@ template __global__ void cutlass::device_kernel<Kernel>(CUTLASS_GRID_CONSTANT Ke
 [[gnu::noinline]] static int describe(char** values) {
   const auto number = [&](int i) { return int(std::strtol(values[i], nullptr, 0)); };
   const int rows = number(1), n = number(2), k = number(3), gathered = number(4);
-  std::vector<int> order;
+  std::vector<int> order;  // the kernel reads indices of a whole tile
   for (int i = 0; i < gathered; ++i) order.push_back((i * 37 + 5) % rows);  // all different: 37 and ROWS are coprime
+  order.resize((order.size() + 127) / 128 * 128);
   const half_t* a = buffer<half_t>("a", std::size_t(rows) * k);
   const half_t* b = buffer<half_t>("b", std::size_t(n) * k);
   const half_t* c = buffer<half_t>("c", std::size_t(rows) * n);
