@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["HOPPER_RECORDED", "KERNELS", "Kernel"]
+__all__ = ["HOPPER_RECORDED", "KERNELS", "REPORTED", "Kernel"]
 
 HOPPER_RECORDED = Path(__file__).parents[2] / "tests" / "data" / "h200_hopper_kernels.npz"
 
@@ -75,3 +75,13 @@ KERNELS: dict[str, Kernel] = {
     "gemm_f64": Kernel(0, ((64, 64, 64), (66, 70, 54)), "double.cu", ("-std=c++17", "--cudart=shared")),
     "gather_f16": Kernel(0, ((128, 128, 128, 64), (256, 136, 192, 100)), "gather.cu"),
 }
+
+REPORTED: dict[str, str] = {
+    "cpasync_f16 70x66x130x1x132x1": "proxy",
+    "cpasync_cooperative_bf16 132x68x196x1x132x1": "proxy",
+    "cpasync_pingpong_tf32 70x66x98x1x1x1": "proxy",
+    "cpasync_multistage_f16 68x68x196x1x132x1": "proxy",
+    "deepgemm_e4m3 136x200x384x1": "race",
+    "deepgemm_e4m3_rows 136x240x384x1": "race",
+}
+"""Launches with a hazard that is argued in docs/programs.md, and its kind."""
