@@ -4,7 +4,8 @@
    the fraction, which tf32 cuts. Factors of scales are floats of these kinds.
 2. fp8 codes have a random sign and fraction, and one of 8 exponents around 1.
 3. `meta16` and `meta8` are nibbles of two different positions in rising order.
-4. `out` is 0xFF everywhere: what a kernel does not write is seen. `zero` and `result` are zero.
+4. `out` is 0xFF everywhere: what a kernel does not write is seen; so is `scratch`, which is not compared. `zero` and
+   `result` are zero.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ def _fp8(kind: str, seed: int, count: int) -> Array:
 
 def filled(kind: str, seed: int, count: int) -> Array:
     """Return so many bytes of a kind, as an array of its elements' width."""
-    if kind == "out":
+    if kind in ("out", "scratch"):
         return np.full(count, 0xFF, np.uint8)
     if kind in ("zero", "result"):
         return np.zeros(count, np.uint8)

@@ -335,6 +335,15 @@ struct Config : Defaults {
   using Schedule = Cooperative;
   using Store = StoreCooperative;
 };
+#elif CASE == 30  // gradient of ReLU by the bits of a second input, and of its bias: sums of rows by atomics
+#define BIAS_SUMS
+struct Config : Defaults {
+  using Tile = Shape<_64, _128, _64>;
+  using Schedule = Pingpong;
+  using Store = StorePingpong;
+  using Fusion = fusion::LinCombDeEltActDePerRowBias<RowMajor, cutlass::epilogue::thread::dReLU, half_t, float,
+                                                     cutlass::uint1b_t, float, half_t>;
+};
 #endif
 
 // ------------------------------------------------------------------------------------------------- as CUTLASS does it
@@ -502,6 +511,12 @@ void put_c(Arguments& epilogue, std::size_t elements) {
   made.epilogue.thread.beta = std::is_void_v<TypeC> ? 0.f : -0.5f;
 #ifdef BIAS
   made.epilogue.thread.bias_ptr = buffer<half_t>("bias", m);
+#endif
+#ifdef BIAS_SUMS
+  made.epilogue.thread.dbias_ptr = buffer<float>("sums", m, "result");
+  made.epilogue.thread.aux_ptr = reinterpret_cast<const cutlass::uint1b_t*>(
+      buffer<uint8_t>("signs", std::size_t(m) * n * l / 8));
+  made.epilogue.thread.dAux = made.epilogue.dD;
 #endif
 #ifdef AUXILIARY
   made.epilogue.thread.scale_a = 0.5f;

@@ -23,6 +23,18 @@ using Type = cutlass::float_e4m3_t;
 using Output = cutlass::bfloat16_t;
 constexpr int SIZE = 128;
 constexpr bool CAUSAL = false;
+#elif CASE == 3  // keys and values in pages, which cp.async gathers; query heads that share keys are packed; softcap
+#define PAGES
+using Type = cutlass::half_t;
+using Output = cutlass::half_t;
+constexpr int SIZE = 64;
+constexpr bool CAUSAL = true;
+#endif
+#ifdef PAGES
+constexpr bool PAGED = true;
+constexpr int PAGE = 16;
+#else
+constexpr bool PAGED = false;
 #endif
 
 void prepare_varlen_num_blocks(Flash_fwd_params&, cudaStream_t, bool, int, int, bool) {}
@@ -57,7 +69,19 @@ void prepare_varlen_num_blocks(Flash_fwd_params&, cudaStream_t, bool, int, int, 
   made.num_splits = 1;
   made.arch = 90;
   made.num_sm = number(6);
-  run_flash_fwd<90, SIZE, SIZE, 1, Type, Output, CAUSAL, false, false, false, false, false, false, false, false, false>(
+#ifdef PAGES  // page i of a sequence lies where it comes in an order in which pages of all sequences alternate
+  const int pages = keys / PAGE;
+  std::vector<int> table;
+  for (int i = 0; i < batches * pages; ++i) table.push_back(i % pages * batches + i / pages);
+  made.page_table = stored("pages", table);
+  made.page_table_batch_stride = pages;
+  made.page_size = PAGE;
+  made.num_pages = batches * pages;
+  made.k_batch_stride = made.v_batch_stride = std::int64_t(PAGE) * heads_k * SIZE;
+  made.softcap = 8;
+  made.pack_gqa = true;
+#endif
+  run_flash_fwd<90, SIZE, SIZE, 1, Type, Output, CAUSAL, false, PAGED, false, PAGED, false, false, PAGED, false, false>(
       made, nullptr);
   print_maps();
   print_buffers();
