@@ -151,6 +151,7 @@ class Batch:
                 self._at_exit[block] = known
             else:
                 self.shared.ended(block, self.phases.known_at, known)
+                self.shared.outlived(block, self.phases.unheard(block, known))
 
     def hasten(self, rounds: int) -> bool:
         """Complete asynchronous operations after rounds of polls without success; False if there are none."""
