@@ -148,6 +148,7 @@ MISTAKES = [  # in which twin, what becomes what, the kind, and what is said
     ("hopper_cluster", "lane < Blocks) arrive_at(", "lane == 0) arrive_at(", "deadlock", "."),
     ("hopper_cluster", "(1 << Blocks) - 1", "1 << rank", "deadlock", "."),
     ("hopper_cluster", "cluster_sync();  // the other block's", "__syncthreads();  // the", "race|barrier", "."),
+    ("hopper_cluster", "cluster_sync();  // no block ends", "// no block ends", "race", "no thread of block .* waits"),
     ("hopper_fp8", "wgmma_wait<0>(products);", "wgmma_wait<1>(products);", "pending", "."),
     ("hopper_fp8", "i > 0);", "true);", "poison", "never wrote"),
     ("hopper_attention", "  wgmma_wait<0>(scores);\n", "", "pending", "a register of D is used"),

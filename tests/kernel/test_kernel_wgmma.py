@@ -295,6 +295,9 @@ REFUSED: list[tuple[tuple[Any, ...], str]] = [
     ),
     (([0] * 31 + [A], A, B, 0, *SIGNS), r"is SharedTile; expected a register or a number"),
     (([0] * 32, A, "tile", 0, *SIGNS), r"b-desc is str; expected a register or a number"),
+    (([0] * 32, A, B, 0, 1, 1, [0, 0], 0), r"imm-trans-a: got 2 registers; expected 1"),
+    (([0] * 32, A, [], 0, *SIGNS), r"b-desc: got 0 registers; expected 1"),
+    (([0] * 32, A, B, 0, 1, 1, np.zeros(2), 0), r"imm-trans-a.* is ndarray; expected an immediate int"),
 ]
 
 
@@ -302,6 +305,14 @@ REFUSED: list[tuple[tuple[Any, ...], str]] = [
 def test_wrong_operands_are_refused(operands: tuple[Any, ...], says: str) -> None:
     with pytest.raises(wm.OperandError, match=says):
         run(lambda t, y: t(F16, *operands), tiles())
+
+
+def test_tiles_of_types_that_are_read_along_k_alone() -> None:
+    """A tile of bytes that runs along n has no transposition to ask for."""
+    turned = SharedTile(rows=64, columns=64, bits=8, swizzle=64, major="MN")
+    name = "wgmma.mma_async.sync.aligned.m64n64k32.f32.e4m3.e4m3"
+    with pytest.raises(wm.OperandError, match="b-desc is a tile that is MN-major; expected a K-major one"):
+        run(lambda t, y: t(name, [0] * 32, A.descriptor(), turned, 0, 1, 1), tiles())
 
 
 def test_other_targets_have_none() -> None:

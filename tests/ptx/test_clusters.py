@@ -44,6 +44,7 @@ CAST = f"cp.async.bulk.shared::cluster.global.{BYTES}.multicast::cluster [%r8], 
 NEAR = f"cp.async.bulk.shared::cluster.shared::cta.{BYTES}"
 EXPECT = "@%p mbarrier.arrive.expect_tx.shared::cta.b64 _, [full], {};"
 COUNTED = f"async.shared::cluster.{BYTES}"
+SIGNAL = "@%p mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r11];"
 FREE = "mbarrier.arrive{}.shared::cluster.b64 _, [%r12];"
 
 
@@ -100,6 +101,13 @@ def test_words_of_the_block_before(name: str, hazards: str, seed: int) -> None:
     if name == "a read":
         wanted = np.array([256, 0, 256, 0])
     assert (launched(GOOD[name], hazards=hazards, seed=seed) == wanted[:, None] + np.arange(32)).all()
+
+
+@pytest.mark.parametrize("end", [FULL, MEET, f"{FULL} {SIGNAL} {MEET}"])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_arrivals_that_are_waited_for_or_ordered_otherwise(end: str, seed: int) -> None:
+    """A block may end after it has found the phase complete, without a barrier, or at a barrier of the cluster."""
+    launched(f"{INIT} st.global.u32 [%d3], %r13; {SIGNAL} {end}", seed=seed)
 
 
 @pytest.mark.parametrize("cluster", [1, 3, 16])
@@ -161,6 +169,10 @@ FAULTS: dict[str, tuple[str, str]] = {
         f"st.shared.u32 [%r5], %r13; {MEET} ld.shared::cluster.u32 %r20, [%r7]; st.global.u32 [%d3], %r20;",
         "before the last thread of block .* ends .rule A18",
     ),
+    "an arrival that nobody waits for": (
+        f"{INIT} st.shared.u32 [%r5], %r13; {OUT} {SIGNAL}", "at an mbarrier of block 0; no thread .* ends .rule A18",
+    ),
+    "the second of two arrivals": (f"{INIT} {SIGNAL} {FULL} {SIGNAL}", "at an mbarrier of block 0; no thread .* waits"),
     "a block that has exited": (f"setp.ne.u32 %q, %r2, 0; @%q exit; {MEET} {PUT}", "bounds: .*of rank 1 has exited"),
     "a block that does not come": (f"@!%z bra L; {MEET} exit; L: bra L;", "No thread of block 1, block 3 has come"),
     "a wait without an arrival": ("barrier.cluster.wait.aligned;", "barrier: .*waits without having arrived"),

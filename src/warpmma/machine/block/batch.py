@@ -186,6 +186,7 @@ class Batch:
             else:
                 late = None if "late_reads" not in vars(self) or self.late_reads is None else self.late_reads.at_end
                 self.shared.ended(block, self.phases.known_at, known, late)
+                self.shared.outlived(block, self.phases.unheard(block, known))
 
     def hasten(self, rounds: int) -> bool:
         """Complete asynchronous operations after rounds of polls without success; False if there are none."""

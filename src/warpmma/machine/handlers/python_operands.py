@@ -113,15 +113,14 @@ def _word(row: PtxInstruction, x: MatrixDescriptor | SharedTile, name: str) -> i
 def _check_majors(row: PtxInstruction, there: dict[str, list[Any]]) -> None:
     """Refuse a tile that runs along the other coordinate than the instruction reads (rule 3)."""
     for operand in "ab":
-        (tile,) = there.get(f"{operand}-desc", [None])
-        (turned,) = there.get(f"imm-trans-{operand}", [0])
-        if isinstance(tile, SharedTile) and turned in (0, 1) and (tile.major == "MN") != turned:
-            raise OperandError(
-                f"{row}: operand {operand}-desc is a tile that is {tile.major}-major, and imm-trans-{operand} is "
-                f"{turned}; expected {1 - turned}"
-                if f"imm-trans-{operand}" in there
-                else f"{row}: operand {operand}-desc is a tile that is MN-major; expected a K-major one"
-            )
+        tile, turned = there.get(f"{operand}-desc", []), there.get(f"imm-trans-{operand}", [0])
+        if len(tile) != 1 or not isinstance(tile[0], SharedTile) or len(turned) != 1 or not is_integer(turned[0]):
+            continue
+        if turned[0] in (0, 1) and (tile[0].major == "MN") != turned[0]:
+            name, has = f"{row}: operand {operand}-desc is a tile that is {tile[0].major}-major", f"imm-trans-{operand}"
+            if has in there:
+                raise OperandError(f"{name}, and {has} is {turned[0]}; expected {1 - turned[0]}")
+            raise OperandError(f"{name}; expected a K-major one")
 
 
 def _who(row: PtxInstruction, name: str) -> str:

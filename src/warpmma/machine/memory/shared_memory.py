@@ -175,6 +175,21 @@ class SharedMemory(Space):
         for word, site in late(place, number, clock) if late is not None else ():
             report_outlived(self._reporter, self._lanes.shape, word, site, number)
 
+    def outlived(self, block: int, words: Array) -> None:
+        """Report arrivals of other blocks, access words, at mbarriers of a block that may have ended before (A18)."""
+        number = self._clocks.blocks[block]
+        at: dict[Site, Array] = {}
+        for word in words:
+            if (site := self._clocks.site(word)) is not None:
+                lanes = at.setdefault(site, np.zeros(self._lanes.shape, bool))
+                lanes[(block_of(word) - self._clocks.blocks.start, *thread_of(word))] = True
+        name = self._reporter.block_named(number)
+        says = (
+            f"at an mbarrier of {name}; no thread of {name} waits for that phase, and nothing else orders the arrival"
+        )
+        for site, lanes in at.items():
+            self._reporter.report("race", site, lanes, detail=f"{says} before the last one ends", rule="A18")
+
     # Rules 1 and 2
 
     @property

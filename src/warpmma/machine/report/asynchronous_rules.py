@@ -100,9 +100,9 @@ RULES: Mapping[str, Rule] = MappingProxyType({
     ),
     "A18": Rule(
         "What other blocks do in the shared memory of a block happens before the last thread of that block ends. "
-        "Signals of its mbarriers are counted, and need no order. For a load whose value is used before it, an arrival "
-        "at the barrier of the cluster with .relaxed is enough.", "default", "measured: ld, st, atom, arrivals, "
-        "st.async and copies to a block that exited, each fails the launch",
+        "Arrivals at its mbarriers need no other order if a thread of it has found their phase complete. For a load "
+        "whose value is used before it, an arrival at the barrier of the cluster with .relaxed is enough.", "default",
+        "measured: ld, st, atom, arrivals, st.async and copies to a block that exited, each fails the launch",
     ),
     "A19": Rule(
         "A copy reads its tensor map through a proxy of its own. What threads of this launch have written to a map in "
