@@ -1,6 +1,7 @@
 """A copy pipeline: copies in bulk into a ring of stages, full and empty mbarriers.
 
-It is compared with the same without hazards, and that with a copy of as many bytes in NumPy.
+What consumes a stage are warps that read it, or a thread that copies it in bulk to global memory. It is compared with
+the same without hazards, and that with a copy of as many bytes in NumPy.
 """
 
 from __future__ import annotations
@@ -52,29 +53,48 @@ add.u32 %stage, %stage, 1; setp.eq.u32 %q, %stage, {stages};
 add.u32 %i, %i, 1; setp.lt.u32 %q, %i, %rounds; @%q bra PRODUCE;
 bra END;
 CONSUMER:
-mov.u32 %acc0, 0; mov.u32 %acc1, 0; mov.u32 %acc2, 0; mov.u32 %acc3, 0;
+{begin}
 CONSUME:
 mov.u32 %barrier, full; mad.lo.u32 %barrier, %stage, 8, %barrier;
 WAIT_FULL: mbarrier.try_wait.parity.shared.b64 %q, [%barrier], %parity; @!%q bra WAIT_FULL;
-mov.u32 %at, ring; mad.lo.u32 %at, %stage, {stage}, %at; sub.u32 %to, %t, 32; mad.lo.u32 %at, %to, 16, %at;
-{reads}
+mov.u32 %at, ring; mad.lo.u32 %at, %stage, {stage}, %at;
+{consume}
 mov.u32 %barrier, empty; mad.lo.u32 %barrier, %stage, 8, %barrier;
 mbarrier.arrive.shared.b64 _, [%barrier];
 add.u32 %stage, %stage, 1; setp.eq.u32 %q, %stage, {stages};
 @%q mov.u32 %stage, 0; @%q xor.b32 %parity, %parity, 1;
 add.u32 %i, %i, 1; setp.lt.u32 %q, %i, %rounds; @%q bra CONSUME;
-mul.lo.u32 %at, %n, {consumers}; add.u32 %at, %at, %to; mad.wide.u32 %y, %at, 16, %y;
-st.global.v4.u32 [%y], {{%acc0, %acc1, %acc2, %acc3}};
+{end}
 END:
 ret;
 }}
 """
+# What consumers do at the beginning, with a stage, and at the end.
+_SUM = """
+mov.u32 %acc0, 0; mov.u32 %acc1, 0; mov.u32 %acc2, 0; mov.u32 %acc3, 0;
+""", """
+sub.u32 %to, %t, 32; mad.lo.u32 %at, %to, 16, %at;
+{reads}
+""", """
+mul.lo.u32 %at, %n, {consumers}; add.u32 %at, %at, %to; mad.wide.u32 %y, %at, 16, %y;
+st.global.v4.u32 [%y], {{%acc0, %acc1, %acc2, %acc3}};
+"""  # fmt: skip
+_STORE = """
+setp.ne.u32 %q, %t, 32; @%q bra END;
+mul.lo.u32 %at, %n, %rounds; mul.wide.u32 %step, %at, {stage}; add.u64 %y, %y, %step;
+""", """
+cp.async.bulk.global.shared::cta.bulk_group [%y], [%at], {stage};
+cp.async.bulk.commit_group; cp.async.bulk.wait_group.read 0;
+add.u64 %y, %y, {stage};
+""", """
+cp.async.bulk.wait_group 0;
+"""  # fmt: skip
 
 
 class Pipeline(NamedTuple):
-    """A kernel: a warp brings stages of so many bytes, others sum them up by exclusive or."""
+    """A kernel: a warp brings stages of so many bytes; others sum them up by exclusive or, or one copies them."""
 
-    consumers: int  # warps
+    consumers: int  # warps; with 0, a thread copies the stages to global memory
     stages: int
     stage: int  # bytes
     rounds: int
@@ -87,16 +107,18 @@ class Pipeline(NamedTuple):
         threads = self.consumers * _WARP
         init = "\n".join(
             f"@%first mbarrier.init.shared.b64 [full+{8 * s}], 1;\n"
-            f"@%first mbarrier.init.shared.b64 [empty+{8 * s}], {threads};"
+            f"@%first mbarrier.init.shared.b64 [empty+{8 * s}], {threads or 1};"
             for s in range(self.stages)
         )
         sums = " ".join(f"xor.b32 %acc{i}, %acc{i}, %v{i};" for i in range(4))
-        reads = "\n".join(
-            f"ld.shared.v4.u32 {{%v0, %v1, %v2, %v3}}, [%at+{place}]; {sums}"
-            for place in range(0, self.stage // self.part, threads * _VECTOR)
-        )
-        ring = self.stages * self.stage
-        return _TEXT.format(ring=ring, stages=self.stages, stage=self.stage, consumers=threads, init=init, reads=reads)
+        places = range(0, self.stage // self.part, threads * _VECTOR) if threads else ()
+        reads = "\n".join(f"ld.shared.v4.u32 {{%v0, %v1, %v2, %v3}}, [%at+{place}]; {sums}" for place in places)
+        names = {"stage": self.stage, "consumers": threads, "reads": reads}
+        begin, consume, end = (x.format(**names) for x in (_SUM if threads else _STORE))
+        return _TEXT.format(
+            ring=self.stages * self.stage, stages=self.stages, init=init, begin=begin, consume=consume, end=end,
+            stage=self.stage,
+        )  # fmt: skip
 
     @property
     def copied(self) -> int:
@@ -107,21 +129,26 @@ class Pipeline(NamedTuple):
         """Return a launch, whose result was checked once."""
         kernel, device = wm.ptx.load(self.text)["k"], wm.Device("sm_90")
         x = np.arange(self.copied // 4, dtype=np.uint32) * np.uint32(2654435761)
-        y = np.zeros((self.blocks, self.consumers * _WARP, 4), np.uint32)
+        shape = (self.blocks, self.consumers * _WARP, 4) if self.consumers else (self.copied // 4,)
+        y = np.zeros(shape, np.uint32)
         here, there = device.array(x), device.array(y)
 
         def call() -> None:
             args = [here, there, self.rounds]
-            kernel.launch(device, self.blocks, (1 + self.consumers) * _WARP, args, hazards=hazards)
+            kernel.launch(device, self.blocks, (1 + max(self.consumers, 1)) * _WARP, args, hazards=hazards)
 
         call()
-        read = x.reshape(self.blocks, self.rounds, self.part, -1, *y.shape[1:])[:, :, 0]
-        wanted = np.bitwise_xor.reduce(read, axis=(1, 2))
+        wanted = x
+        if self.consumers:
+            read = x.reshape(self.blocks, self.rounds, self.part, -1, *y.shape[1:])[:, :, 0]
+            wanted = np.bitwise_xor.reduce(read, axis=(1, 2))
         assert np.array_equal(there.numpy(), wanted)
         return call
 
 
 PIPELINES = {
+    "132 blocks, 4 stages of 16 KB, copied on": Pipeline(consumers=0, stages=4, stage=16384, rounds=16, blocks=132),
+    "132 blocks, 4 stages of 48 KB, copied on": Pipeline(consumers=0, stages=4, stage=49152, rounds=16, blocks=132),
     "1 block, 4 stages of 16 KB": Pipeline(consumers=4, stages=4, stage=16384, rounds=64, blocks=1),
     "1 block, 4 stages of 48 KB": Pipeline(consumers=4, stages=4, stage=49152, rounds=32, blocks=1),
     "132 blocks, 4 stages of 16 KB": Pipeline(consumers=4, stages=4, stage=16384, rounds=8, blocks=132),

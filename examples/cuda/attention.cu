@@ -15,16 +15,6 @@ using TileSwizzle = Swizzle<3, 4, 3>;
 
 constexpr float Scale = 0x1.715476p-3f;  // log2(e) / sqrt(64)
 
-__device__ float max_over_quad(float x) {
-  x = fmaxf(x, __shfl_xor_sync(0xFFFFFFFF, x, 1));
-  return fmaxf(x, __shfl_xor_sync(0xFFFFFFFF, x, 2));
-}
-
-__device__ float sum_over_quad(float x) {
-  x = __fadd_rn(x, __shfl_xor_sync(0xFFFFFFFF, x, 1));
-  return __fadd_rn(x, __shfl_xor_sync(0xFFFFFFFF, x, 2));
-}
-
 template <typename T>
 __device__ uint32_t pack(float high, float low) {
   uint32_t both;

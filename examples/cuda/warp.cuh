@@ -75,6 +75,17 @@ __device__ inline float div_full(float x, float y) {
   return quotient;
 }
 
+// Over the four lanes that hold one row of an accumulator.
+__device__ inline float max_over_quad(float x) {
+  x = fmaxf(x, __shfl_xor_sync(0xFFFFFFFF, x, 1));
+  return fmaxf(x, __shfl_xor_sync(0xFFFFFFFF, x, 2));
+}
+
+__device__ inline float sum_over_quad(float x) {
+  x = __fadd_rn(x, __shfl_xor_sync(0xFFFFFFFF, x, 1));
+  return __fadd_rn(x, __shfl_xor_sync(0xFFFFFFFF, x, 2));
+}
+
 // d += a b
 __device__ inline void mma_f16(float (&d)[4], const uint32_t (&a)[4], const uint32_t* b) {
   asm volatile(

@@ -6,14 +6,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 
-__all__ = ["HARMLESS", "reason", "stale"]
+__all__ = ["HARMLESS", "Arguments", "Table", "by_name", "reason", "stale"]
 
 Names = tuple[tuple[str, str], ...]
+Arguments = tuple[tuple[str, Names], ...]
+Table = Mapping[tuple[str, str], str]
 
-_ARGUMENTS: tuple[tuple[str, Names], ...] = (
+_ARGUMENTS: Arguments = (
     (
         "The threads are numbered in another order, for both reads and writes: each piece of the work still has one"
         " thread.",
@@ -204,19 +206,27 @@ _ARGUMENTS: tuple[tuple[str, Names], ...] = (
     ),
 )
 
-HARMLESS: dict[tuple[str, str], str] = {key: argument for argument, keys in _ARGUMENTS for key in keys}
+
+def by_name(arguments: Arguments) -> Table:
+    """Return the argument by the names of a kernel and a mutation."""
+    return {key: argument for argument, keys in arguments for key in keys}
+
+
+HARMLESS = by_name(_ARGUMENTS)
 """The argument, by the names of a kernel and a mutation."""
 
 
-def reason(kernel: str, mutation: str) -> str:
+def reason(kernel: str, mutation: str, table: Table | None = None) -> str:
     """Return the argument for a mutation that nothing notices, "" for none."""
-    return next((why for key, why in HARMLESS.items() if _fits(key[0], kernel) and _fits(key[1], mutation)), "")
+    those = (HARMLESS if table is None else table).items()
+    return next((why for key, why in those if _fits(key[0], kernel) and _fits(key[1], mutation)), "")
 
 
-def stale(harmless: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
+def stale(harmless: Iterable[tuple[str, str]], table: Table | None = None) -> list[tuple[str, str]]:
     """Return entries that no harmless mutant, of kernel and mutation, is an example of."""
     those = list(harmless)
-    return [key for key in HARMLESS if not any(_fits(key[0], x) and _fits(key[1], y) for x, y in those)]
+    keys = HARMLESS if table is None else table
+    return [key for key in keys if not any(_fits(key[0], x) and _fits(key[1], y) for x, y in those)]
 
 
 def _fits(pattern: str, text: str) -> bool:

@@ -16,9 +16,10 @@ __all__ = ["markdown", "replaced", "result"]
 # Kinds of hazards, by column; what is found otherwise, an error of the package or a loop without end, is an "error".
 _KINDS = {
     "race": "race", "lane order": "race",
-    "pending": "pending", "barrier": "barrier", "divergent": "divergent", "unwritten": "unwritten",
-    "poison": "unwritten", "bounds": "bounds", "misaligned": "bounds",
+    "pending": "pending", "proxy": "proxy", "barrier": "barrier", "deadlock": "deadlock", "divergent": "divergent",
+    "unwritten": "unwritten", "poison": "unwritten", "bounds": "bounds", "misaligned": "bounds", "strict": "strict",
 }  # fmt: skip
+_ALWAYS = ("wrong", "argued", "missed")  # other columns are left out where they are empty
 _COLUMNS = (*dict.fromkeys(_KINDS.values()), "error", "wrong", "argued", "refused", "missed")
 
 
@@ -32,20 +33,22 @@ def _column(verdict: Verdict) -> str:
 
 def markdown(verdicts: Sequence[Verdict]) -> str:
     """Return what became of mutants, by kernel and by operator, and why some are harmless, as Markdown."""
-    kernels = _table("kernel", [(v.subject.rpartition(".")[2], v) for v in verdicts])
-    changes = _table("change", [(v.mutation.partition(":")[0], v) for v in verdicts])
+    there = {_column(v) for v in verdicts}
+    columns = [x for x in _COLUMNS if x in there or x in _ALWAYS]
+    kernels = _table("kernel", [(v.subject.rpartition(".")[2], v) for v in verdicts], columns)
+    changes = _table("change", [(v.mutation.partition(":")[0], v) for v in verdicts], columns)
     return "\n".join([kernels, changes, _arguments(verdicts), *_lists(verdicts)])
 
 
-def _table(title: str, named: Sequence[tuple[str, Verdict]]) -> str:
+def _table(title: str, named: Sequence[tuple[str, Verdict]], columns: Sequence[str]) -> str:
     rows: dict[str, Counter[str]] = {}
     for name, verdict in named:
         for title_of_row in (name, "all"):
             rows.setdefault(title_of_row, Counter())[_column(verdict)] += 1
     rows["all"] = rows.pop("all", Counter())
-    lines = [f"| {title} | all | {' | '.join(_COLUMNS)} |", f"|---|{'---:|' * (len(_COLUMNS) + 1)}"]
+    lines = [f"| {title} | all | {' | '.join(columns)} |", f"|---|{'---:|' * (len(columns) + 1)}"]
     for name, row in rows.items():
-        cells = [f"{row[column]:,}" if row[column] else "" for column in _COLUMNS]
+        cells = [f"{row[column]:,}" if row[column] else "" for column in columns]
         lines.append(f"| {name} | {row.total():,} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 

@@ -16,16 +16,20 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Struct:
-    """An argument of bytes: names of arrays become their addresses, numbers their bytes, an int so many zero bytes."""
+    """An argument of bytes: names of arrays become their addresses, numbers their bytes, an int so many zero bytes.
 
-    parts: tuple[str | np.generic | int | bytes, ...]
+    A name with a number is an address that many bytes behind the array's.
+    """
+
+    parts: tuple[str | tuple[str, int] | np.generic | int | bytes, ...]
 
     def packed(self, address: Callable[[str], int]) -> bytes:
         """Return the bytes."""
         made = b""
         for part in self.parts:
-            if isinstance(part, str):
-                made += address(part).to_bytes(8, "little")
+            if isinstance(part, (str, tuple)):
+                name, offset = (part, 0) if isinstance(part, str) else part
+                made += (address(name) + offset).to_bytes(8, "little")
             elif isinstance(part, bytes):
                 made += part
             else:
@@ -39,13 +43,14 @@ Argument = str | np.generic | Struct
 
 @dataclass(frozen=True)
 class Step:
-    """A launch of an entry; `shared` is the dynamic shared memory."""
+    """A launch of an entry; `shared` is the dynamic shared memory, `cluster` the blocks of a cluster along x, y, z."""
 
     entry: str
     grid: tuple[int, ...]
     block: tuple[int, ...]
     arguments: tuple[Argument, ...]
     shared: int = 0
+    cluster: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)

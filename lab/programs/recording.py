@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from lab.gpu.driver import Driver, argument_bytes, printed
@@ -23,7 +24,7 @@ def run(driver: Driver, functions: dict[str, Any], made: Run) -> tuple[dict[str,
     with printed(lines):
         for step in made.steps:
             arguments = [argument_bytes(addresses, x) for x in step.arguments]
-            driver.launch(functions[step.entry], step.grid, step.block, arguments, step.shared)
+            driver.launch(functions[step.entry], step.grid, step.block, arguments, step.shared, step.cluster)
         driver.synchronise()
     outputs = {name: driver.fetch(addresses[name], made.arrays[name]) for name in made.outputs}
     for address in addresses.values():
@@ -31,8 +32,13 @@ def run(driver: Driver, functions: dict[str, Any], made: Run) -> tuple[dict[str,
     return outputs, sorted(lines)
 
 
-def record(cases: list[Case], texts: dict[str, str], before: Recording | None) -> tuple[Recording, int]:
-    """Run all cases twice; return the results, merged into the old recording, and how many are not repeatable."""
+def record(
+    cases: list[Case], texts: dict[str, str], before: Recording | None, codes: Mapping[str, bytes] | None = None
+) -> tuple[Recording, int]:
+    """Run all cases twice; return the results, merged into the old recording, and how many are not repeatable.
+
+    `codes` has machine code for some of the texts, so that the driver need not assemble them.
+    """
     driver = Driver()
     about: dict[str, Any] = driver.about()
     about["texts"] = dict(before.about["texts"]) if before else {}
@@ -43,7 +49,7 @@ def record(cases: list[Case], texts: dict[str, str], before: Recording | None) -
         start = time.monotonic()
         own = [case for case in cases if case.program == program]
         names = {step.entry for case in own for step in case.make().steps}
-        functions = driver.load(text, sorted(names))
+        functions = driver.load((codes or {}).get(program, text), sorted(names))
         about["texts"][program] = hashlib.sha256(text.encode()).hexdigest()
         for case in own:
             made = case.make()

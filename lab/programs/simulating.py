@@ -31,7 +31,9 @@ def simulate(
     with contextlib.redirect_stdout(text):
         for step in run.steps:
             arguments = [argument(given) for given in step.arguments]
+            wide = {} if step.cluster is None else {"cluster": step.cluster}
+            entry = module[step.entry]
             reports.append(
-                module[step.entry].launch(device, step.grid, step.block, arguments, shared=step.shared, **options)
+                entry.launch(device, step.grid, step.block, arguments, shared=step.shared, **wide, **options)
             )
     return {name: placed[name].numpy() for name in run.outputs}, sorted(text.getvalue().splitlines()), reports

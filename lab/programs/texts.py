@@ -14,11 +14,16 @@ __all__ = ["FLAGS", "SOURCES", "TARGETS", "compiled", "keep", "kept_path", "read
 
 _ROOT = Path(__file__).parents[2]
 _KEPT = _ROOT / "tests" / "data" / "programs"
+_TWINS = ("attention", "gemm_f16", "gemm_int8", "gemm_sparse", "rowwise", "copy_pipeline", "cluster_pipeline",
+          "column_sums")  # fmt: skip
 SOURCES = {path.stem: path for path in sorted(Path(__file__).with_name("cuda").glob("*.cu"))} | {
-    f"twin_{name}": _ROOT / "examples" / "cuda" / f"{name}.cu"
-    for name in ("attention", "gemm_f16", "gemm_int8", "gemm_sparse", "rowwise")
+    f"twin_{name}": _ROOT / "examples" / "cuda" / f"{name}.cu" for name in _TWINS
 }
-TARGETS = {"twin_rowwise": "sm_90"}  # oldest target of a program, if not sm_80
+TARGETS = {  # oldest target of a program, if not sm_80
+    "twin_rowwise": "sm_90", "twin_column_sums": "sm_90",
+    **dict.fromkeys(("asynchronous_habits", "asynchronous_families", "twin_copy_pipeline", "twin_cluster_pipeline"),
+                    "sm_90a"),
+}  # fmt: skip
 FLAGS = ("-ptx", "-std=c++17", "-O3", "-lineinfo", "--Werror=all-warnings")
 
 

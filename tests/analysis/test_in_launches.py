@@ -63,7 +63,7 @@ def multiplied(i: Instruction, target: str, turns: int = 3, hazards: Any = "erro
 
 def lanes_of(product: WatchedProduct) -> list[tuple[int, int, int, int]]:
     """Lane, register, index and code of some elements that an execution gave."""
-    layout = product.instruction.layout("D")
+    layout = product.layout("D")
     found = []
     for lane in (0, 13, 31):
         for register in (0, layout.registers - 1):
@@ -84,7 +84,7 @@ def test_every_lane_is_explained_by_what_it_got(mnemonic: str) -> None:
             told = wm.explain_launch(report, lane=lane, register=register, index=index, **where)
             assert told.result == code
             assert told.site == product.place
-            cell = product.instruction.layout("D").holds(lane, register)[index]
+            cell = product.layout("D").holds(lane, register)[index]
             assert (told.row, told.column, told.matrix) == (cell.row, cell.column, cell.matrix)
             again = wm.explain_launch(report, row=cell.row, column=cell.column, matrix=cell.matrix, **where)
             assert again == told
@@ -251,7 +251,7 @@ def test_wrong_arguments() -> None:
     assert "several were watched, say line, block and warp: test_in_launches.py:" in wrong(report, lane=0)
     one: Any = {"block": 0, "warp": 1}
     assert "occurrence 7 was not watched; there is test_in_launches.py:" in wrong(report, occurrence=7, lane=0, **one)
-    assert "no such mma was watched; there is" in wrong(report, block=5, lane=0)
+    assert "no such product was watched; there is" in wrong(report, block=5, lane=0)
     assert "warp is 'x'; expected a number from 0 on" in wrong(report, warp="x", lane=0)
     assert "expected lane and register of D's fragment, or row and column of D" in wrong(report, **one)
     assert "expected lane and register" in wrong(report, row=1, **one)
@@ -264,7 +264,7 @@ def test_wrong_arguments() -> None:
     unwatched = multiplied(wm.parse(F16), "sm_90", line=1)
     assert "nothing was watched; mma were executed at test_in_launches.py:" in wrong(unwatched, lane=0)
     idle = launch(lambda t: None, 1, 32, [], target="sm_90")
-    assert "nothing was watched; and no mma was executed" in wrong(idle, lane=0)
+    assert "nothing was watched; and no mma, wmma.mma or wgmma was executed" in wrong(idle, lane=0)
 
 
 @pytest.mark.parametrize("watch", [{"line": -1}, {"block": "x"}, {"most": None}, {"mnemonic": 3}, {"warp": True}])

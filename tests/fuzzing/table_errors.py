@@ -9,6 +9,8 @@ import numpy as np
 import warpmma as wm
 from warpmma.analysis import ErrorReport
 from warpmma.kernel import Site, Watch, launch
+from warpmma.machine import Timeline
+from warpmma.testing import guess_launch
 
 from .calls import Entry
 from .hostile import Rng, chance, pick
@@ -37,9 +39,17 @@ INNER: dict[str, str] = {
     ),
     **dict.fromkeys(
         (f"warpmma.machine:{x}" for x in (
-            "WatchedProduct", "WatchedProduct.lines", "WatchedProduct.place", "Watching", "Watching.see",
+            "WatchedProduct", "WatchedProduct.layout", "WatchedProduct.lines", "WatchedProduct.place", "WatchedTile",
+            "Watching", "Watching.see", "Watching.see_warpgroups",
         )),
         "made by launches that are given a Watch",
+    ),
+    **dict.fromkeys(
+        (f"warpmma.machine:{x}" for x in ("Timeline", "TimelineEvent", "TimelineOperation")),
+        "made by launches with timeline=True",
+    ),
+    **dict.fromkeys(
+        ("warpmma.testing:LaunchGuess", "warpmma.testing:LaunchGuess.__str__"), "made by `guess_launch`",
     ),
 }  # fmt: skip
 
@@ -88,12 +98,36 @@ def _watch(rng: Rng) -> dict[str, Any]:
     return {
         "line": pick(rng, (None, 30)), "mnemonic": pick(rng, (None, "mma")), "block": pick(rng, (None, 0)),
         "warp": pick(rng, (None, 1)), "occurrence": pick(rng, (None, 0, 1)), "most": pick(rng, (4096, 0, 1)),
+        "shared": pick(rng, (False, True)),
     }  # fmt: skip
 
 
 def _explained_launch(rng: Rng) -> dict[str, Any]:
     given = {"launch": _watched(), "block": 0, "warp": 1, "occurrence": pick(rng, (0, 1)), "against": "sm_80"}
     return given | pick(rng, ({"lane": 3, "register": 2, "index": 0}, {"row": 3, "column": 5, "matrix": 0}))
+
+
+def _guessed_launch(rng: Rng) -> dict[str, Any]:
+    ones = np.ones((16, 16), np.float16)
+    given = {"launch": _watched(), "a": ones, "b": ones[:, :8], "block": 0, "warp": 1, "occurrence": pick(rng, (0, 1))}
+    return given | pick(rng, ({}, {"c": np.zeros((16, 8), np.float32)}, {"b": 2 * ones[:, :8]}))
+
+
+def _recorded() -> Timeline:
+    def kernel(t: Any) -> None:
+        with t.where(t.tid[0] == 0):
+            t("mbarrier.init.shared::cta.b64", 0, 1)
+            t("mbarrier.arrive.shared::cta.b64", 0)
+        t("bar.sync")
+        t("mbarrier.try_wait.parity.shared::cta.b64", 0, 0)
+
+    found = launch(kernel, 1, 64, [], target="sm_90", shared=8, timeline=True).timeline
+    assert found is not None
+    return found
+
+
+def _drawn(rng: Rng) -> dict[str, Any]:
+    return {"self": _recorded(), "block": pick(rng, (None, 0)), "steps": pick(rng, (None, (0, 4)))}
 
 
 def _advised(report: ErrorReport, **given: Any) -> str:
@@ -108,6 +142,17 @@ ENTRIES = (
     Entry(
         name="warpmma.kernel:Watch.fits", call=Watch.fits, weight=0.1, fixed=("self", "site"),
         make=lambda rng: {"self": Watch(**_watch(rng)), "site": Site("k.py", 30, "mma", "k.ptx:4:5")},
+    ),
+    Entry(
+        name="warpmma.testing:guess_launch", call=guess_launch, make=_guessed_launch, weight=0.2, fixed=("launch",),
+    ),
+    Entry(name="warpmma.machine:Timeline.svg", call=Timeline.svg, make=_drawn, weight=0.2, fixed=("self",)),
+    *(
+        Entry(
+            name=f"warpmma.machine:Timeline.{view}", call=getattr(Timeline, view), weight=0.05, fixed=("self",),
+            make=lambda rng: {"self": _recorded()},
+        )
+        for view in ("text", "json")
     ),
     Entry(name="warpmma:error", call=wm.error, make=_measured, weight=1, pure=False),
     Entry(name="warpmma:error views", call=_error, make=_measured, weight=1, engines=True),

@@ -50,6 +50,9 @@ def test_a_window_is_not_left() -> None:
     inside = b.inside(0x400, 0x200)
     codes, read = b.matrix(np.arange(512, dtype=np.uint8) | np.uint8(1), 0x400)
     assert np.array_equal(inside, read) and 0 < inside.sum() < inside.size
+    assert b.inside(np.uint32(0), 1 << 63).all() and not b.inside(1 << 80, 1).any()  # type: ignore[arg-type]
+    with pytest.raises(OperandError, match="major"):
+        b.descriptor.steps(np.array([1, "K", None], object))  # type: ignore[arg-type]
     assert codes[inside].all() and not codes[~inside].any()
     none, outside = b.matrix(np.zeros(0, np.uint8))
     assert not none.any() and not outside.any()

@@ -1,4 +1,4 @@
-"""Tensor maps that a launch changes: the fences that a copy needs, and reports where they are missing (A19, A20)."""
+"""Tensor maps that a launch changes: the fences and waits around copies, and reports where they miss (A19 to A21)."""
 
 from __future__ import annotations
 
@@ -64,6 +64,7 @@ CORRECT = {
     "from shared memory": f"{NEAR} {PUBLISH} {ACQUIRE} {LOAD}",
     "from shared memory, lane 0 acquires, another one copies": f"{NEAR} {PUBLISH} @%p {ACQUIRE} bar.warp.sync -1; "
     f"setp.eq.u32 %p, %t, 9; {LOAD}",
+    "from shared memory, all acquire, another one copies": f"{NEAR} {PUBLISH} {ACQUIRE} setp.eq.u32 %p, %t, 9; {LOAD}",
     "a map of each block": f"{OWN} {NEAR} {PUBLISH} {ACQUIRE} {LOAD}",
     "parameter": HOST,
     "map that the host wrote": LOAD,
@@ -121,3 +122,84 @@ def test_blocks_pass_on_a_map_by_its_fences(hazards: Any) -> None:
 def test_blocks_that_acquire_no_map_are_reported() -> None:
     found = hazard(f"{ACROSS.format(release=GENERIC, acquire=GENERIC)} {LOAD}", grid=2)
     assert (found.kind, found.rule) == ("proxy", "A19")
+
+
+START, _, FINISH = COPY.partition("W:")
+START, FINISH = START.format("%m"), f"W:{FINISH}"
+STORE = "@%p cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%m, {0, 0}], [box];"
+COMMIT, WAIT = "@%p cp.async.bulk.commit_group;", "@%p cp.async.bulk.wait_group{} {};"
+READ, WHOLE = WAIT.format(".read", 0), WAIT.format("", 0)
+OTHER = "setp.eq.u32 %b, %t, 9; @%b tensormap.replace.tile.global_address.global.b1024.b64 [%m], %x;"
+SAME = "@%p ld.global.u64 %w, [%m+64]; @%p st.global.u64 [%m+64], %w;"
+FILL = "st.shared.u32 [%a], %t; fence.proxy.async; bar.sync 0;"
+MAP = "mad.wide.u32 %w, %t, 4, %k; ld.u32 %v, [%w]; mad.wide.u32 %w, %t, 4, %n; st.shared.u32 [%w], %v;"
+BULK = "@%p cp.async.bulk.global.shared::cta.bulk_group [%m], [near], 128; @%p cp.async.bulk.commit_group;"
+
+WAITED = {
+    "group of reads": f"{START} {COMMIT} {READ} @%p {NEW} {FINISH}",
+    "group": f"{START} {COMMIT} {WHOLE} @%p {NEW} {FINISH}",
+    "mbarrier": f"{START} {FINISH} @%p {NEW}",
+    "last group but one": f"{START} {COMMIT} {COMMIT} {WAIT.format('.read', 1)} @%p {NEW} {FINISH}",
+    "by another lane": f"{START} {COMMIT} {READ} bar.warp.sync -1; {OTHER} {FINISH}",
+    "by another lane that waits itself": f"{START} {FINISH} {OTHER}",
+    "a store, group of reads": f"{FILL} {STORE} {COMMIT} {READ} @%p {NEW} {WHOLE}",
+    "another map": f"{START} @%p {NEW.replace('[%m]', '[%m+128]')} {FINISH}",
+    "other bytes": f"{START} @%p st.global.u64 [%m+128], %x; {FINISH}",
+}
+UNWAITED = {
+    "nothing": f"{START} @%p {NEW} {FINISH}",
+    "a group that is not committed": f"{START} {READ} @%p {NEW} {FINISH}",
+    "the group before": f"{COMMIT} {START} {COMMIT} {WAIT.format('.read', 1)} @%p {NEW} {FINISH}",
+    "the wait of another lane": f"{START} bar.warp.sync -1; {COMMIT.replace('%p', '%b')} setp.eq.u32 %b, %t, 9; "
+    f"@%b cp.async.bulk.wait_group.read 0; {OTHER} {FINISH}",
+    "another lane, without order": f"{START} {COMMIT} {READ} {OTHER} {FINISH}",
+    "a store": f"{FILL} {STORE} {COMMIT} @%p {NEW} {WHOLE}",
+    "a published map": f"{NEAR} {START} {PUBLISH} {FINISH}",
+    "a copy in bulk": f"{MAP} fence.proxy.async; bar.warp.sync -1; @%p tensormap.replace.tile.rank.shared::cta.b1024"
+    f".b32 [%n], 2; @%p fence.proxy.async; {START} {BULK} {WHOLE} {FINISH}",
+}
+
+
+def rewritten(body: str, hazards: Any = "error", seed: int = 0) -> Any:
+    """Return the hazard of a launch that copies with a map and then rewrites it, or None."""
+    device = wm.Device("sm_90a")
+    old, x = (device.array(np.arange(32, dtype=np.uint32).reshape(2, 16) + i) for i in (500, 7))
+    made = np.frombuffer(TensorMap(old, (2, 16)).encoded, np.uint8)
+    maps, y, flag = device.array(np.tile(made, 4)), device.zeros(32, np.uint32), device.zeros(1, np.uint32)
+    kernel = wm.ptx.load(f"{KERNEL}{body}\nret; }}")["k"]
+    try:
+        kernel.launch(device, 1, 32, [made.tobytes(), maps, x, y, flag], hazards=hazards, seed=seed)
+    except HazardError as error:
+        return error.hazard
+    return None
+
+
+@pytest.mark.parametrize("hazards", ["error", "strict", "off"])
+@pytest.mark.parametrize("name", WAITED)
+def test_a_map_may_change_after_a_wait(name: str, hazards: Any) -> None:
+    assert [rewritten(WAITED[name], hazards, seed) for seed in (0, 1, 2)] == [None] * 3
+
+
+@pytest.mark.parametrize("name", UNWAITED)
+def test_a_map_that_changes_while_a_copy_reads_it_is_reported(name: str) -> None:
+    """However early the copy happens to be complete: nobody has observed it."""
+    for seed in (0, 1, 2, 3):
+        found = rewritten(UNWAITED[name], seed=seed)
+        assert (found.kind, found.rule) == ("pending", "A21"), found
+        assert "cp.async.bulk.tensor.2d" in found.detail and found.other.mnemonic.startswith("cp.async.bulk.tensor")
+    assert rewritten(UNWAITED[name], "off") is None
+
+
+def test_only_strict_reports_the_same_bytes() -> None:
+    body = f"{START} {SAME} {FINISH}"
+    assert rewritten(body) is None
+    assert (found := rewritten(body, "strict")).rule == "A21" and found.kind == "pending"
+
+
+def test_a_map_that_a_copy_in_bulk_writes_has_to_be_acquired() -> None:
+    start = f"{MAP} fence.proxy.async; bar.warp.sync -1; {BULK}"
+    assert rewritten(f"{start} {WHOLE} @%p {ACQUIRE} {LOAD}") is None
+    for body in (f"{start} {WHOLE} {LOAD}", f"{start} @%p {ACQUIRE} {WHOLE} {LOAD}"):
+        found = rewritten(body)
+        assert (found.kind, found.rule) == ("proxy", "A19") and "a copy in bulk changed the tensor map" in found.detail
+    assert rewritten(f"{start} @%p {ACQUIRE} {LOAD}").kind == "pending"

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from oracles import needs
 
+import warpmma as wm
 from warpmma.errors import MnemonicError, TargetError
-from warpmma.isa import address, value
+from warpmma.isa import address, check_since, value
 from warpmma.operations import Barrier, Control, Fence, Hint, Mbarrier, row, rows
 
 CONTROLS = [x for x in rows() if isinstance(x, Control) and not any(y.within for y in x.signature)]
@@ -98,3 +99,34 @@ def test_ptxas_takes_what_a_target_has(target: str, tmp_path: Path) -> None:
         if "error" in line and "line " in line
     }
     assert refused == {str(x) for x in CONTROLS if target not in x.targets}
+
+
+@pytest.mark.parametrize("mnemonic", ["mbarrier.arrive", "mbarrier.arrive_drop"])
+@pytest.mark.parametrize("space", ["", ".shared", ".shared::cta"])
+@pytest.mark.parametrize("result", ["%d2", "_"])
+def test_an_arrival_takes_a_count_from_sm_90_on(mnemonic: str, space: str, result: str) -> None:
+    """ptxas 13.0: "mbarrier.arrive with count argument and without '.noComplete' modifier" requires sm_90."""
+    text = (
+        ".version 9.0\n.target sm_80\n.address_size 64\n.visible .entry k() {{ .reg .b32 %r<3>; .reg .b64 %d<3>;\n"
+        f"{mnemonic}{{}}{space}.b64 {result}, [{'%r1' if space else '%d1'}]{{}}; ret; }}}}"
+    )
+
+    def problems(target: str, *words: str) -> list[str]:
+        entries = wm.ptx.load(text.format(*words).replace("sm_80", target)).check(target).entries
+        return [str(problem) for entry in entries for problem in entry.problems]
+
+    for target in ("sm_80", "sm_86", "sm_89"):
+        assert problems(target, "", "") == []
+        (problem,) = problems(target, "", ", %r2")
+        assert "takes the operand a1 from sm_90 on" in problem and target in problem
+    for target in ("sm_90", "sm_90a", "sm_120a"):
+        assert problems(target, "", ", %r2") == []
+    if result == "%d2":
+        assert problems("sm_80", ".noComplete", ", %r2") == []
+
+
+def test_a_target_without_an_operand_says_from_which_on_it_is() -> None:
+    spec = row("mbarrier.arrive.shared.b64", "sm_80").sources[-1]
+    check_since("mbarrier.arrive.shared.b64", spec, "sm_90")
+    with pytest.raises(TargetError, match=r"takes the operand a1 from sm_90 on; got sm_86"):
+        check_since("mbarrier.arrive.shared.b64", spec, "sm_86")

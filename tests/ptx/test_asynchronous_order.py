@@ -89,7 +89,7 @@ def test_a_stage_is_used_again_only_after_its_readers_have_released_it() -> None
     again = "@%p mbarrier.arrive.expect_tx.shared.b64 _, [%m], 256;"
     second = SPIN.replace("W", "V").replace(", 0;", ", 1;")
     free = "mbarrier.arrive.shared.b64 _, [%f]; E: mbarrier.try_wait.parity.shared.b64 %q, [%f], 0; @!%q bra E;"
-    read = "ld.shared.u32 %w, [%a];"
+    read = "ld.shared.u32 %w, [%a]; add.u32 %w, %w, 0;"
     body = (
         f"{EXPECT} {LOAD} {SPIN} {read} {{}} {again} {LOAD} {second} {READ} add.u32 %v, %v, %w; st.global.u32 [%o], %v;"
     )
@@ -238,3 +238,40 @@ def test_the_page_lists_every_rule_and_fault() -> None:
         assert f"**{name}** ({rule.level}). {rule.says} Source: {rule.source}." in page
     for fault, says in FAULTS.items():
         assert f"`{fault}`: {says}." in page
+
+
+ONCE = "mbarrier.try_wait.parity.shared.b64 %q, [%m], 0;"
+CROSS = STORE.replace("; ", "; @%p ")
+FIELDS = {
+    "a copy is pending": (f"{EXPECT} {LOAD} {ONCE} {READ}", "pending", "A8"),
+    "its source changes": (f"{FILL} fence.proxy.async; bar.sync 0; @%p {CROSS} @%p st.shared.u32 [%a], 1; @%p {DONE}",
+                           "pending", "A8"),
+    "nobody has observed it": (f"{EXPECT} {LOAD} @!%p bra R; {SPIN} R: {READ}", "race", "A7"),
+    "what threads wrote": (f"{FILL} bar.sync 0; @%p {CROSS} @%p {DONE}", "proxy", "A5"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("hazards", ["error", "strict"])
+@pytest.mark.parametrize("name", FIELDS)
+def test_reports_have_their_rule_as_a_field(name: str, hazards: Any) -> None:
+    """Whether they are made at the access, or where what it read matters."""
+    body, kind, rule = FIELDS[name]
+    kernel, found = wm.ptx.load(f"{HEAD}{body}\nret; }}")["k"], set()
+    for seed in range(6):
+        try:
+            kernel.launch(wm.Device("sm_90"), 1, 64, [np.arange(64, dtype=np.uint32) + 5, np.zeros(64, np.uint32)],
+                          seed=seed, hazards=hazards)  # fmt: skip
+        except HazardError as error:  # seeds let copies complete before it is one
+            text, hazard = str(error), error.hazard
+            assert text.count("(rule ") == 1 and text.endswith(f"(rule {hazard.rule})")
+            found.add((hazard.kind, hazard.rule))
+    assert (kind, rule) in found and found <= {("pending", "A8"), ("race", "A7"), ("proxy", "A5")}
+
+
+def test_copies_without_rules_have_none() -> None:
+    body = "cp.async.ca.shared.global [%a], [%z], 4; ld.shared.u32 %v, [%a]; st.global.u32 [%o], %v;"
+    with pytest.raises(HazardError) as error:
+        wm.ptx.load(f"{HEAD}{body}\nret; }}")["k"].launch(
+            wm.Device("sm_90"), 1, 64, [np.zeros(64, np.uint32), np.zeros(64, np.uint32)]
+        )
+    assert (error.value.hazard.kind, error.value.hazard.rule) == ("pending", "")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
+from oracles import needs
 
 import warpmma as wm
 from warpmma import ptx
@@ -77,9 +79,9 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["ptx", "check", str(file)]) == 1
     assert "not simulated: 2 lines" in capsys.readouterr().out
     assert main(["ptx", "check", str(file), "--json"]) == 1
-    facts, needs = json.loads(capsys.readouterr().out), ptx.load(TEXT).check()
-    assert (facts["target"], facts["problems"]) == (needs.target, needs.problems)
-    for found, entry in zip(facts["entries"], needs.entries, strict=True):
+    facts, said = json.loads(capsys.readouterr().out), ptx.load(TEXT).check()
+    assert (facts["target"], facts["problems"]) == (said.target, said.problems)
+    for found, entry in zip(facts["entries"], said.entries, strict=True):
         assert (found["name"], found["registers"]) == (entry.name, dict(entry.registers))
         assert found["instructions"] == dict(entry.instructions)
         assert [(x["line"], x["column"]) for x in found["problems"]] == [(x.line, x.column) for x in entry.problems]
@@ -118,3 +120,39 @@ ret;
     with pytest.raises(PtxError, match=re.escape(says)):
         module["k"].launch(wm.Device("sm_90a"), 1, 1, [])
     assert "(gemm.cu:12)" in module.check().text()
+
+
+LIMITS = """.version 9.0
+.target sm_90a
+.address_size 64
+.visible .entry k() {}
+{{ setmaxnreg.dec.sync.aligned.u32 40; ret; }}
+"""
+KNOWN = {
+    "": False, ".maxntid 128": False, ".reqntid 128, 1, 1": False, ".minnctapersm 1": False, ".maxnreg 168": True,
+    ".maxntid 384 .minnctapersm 1": True, ".reqntid 128 .minnctapersm 2": True, ".maxntid 128 .maxnreg 40": True,
+    ".reqntid 128 .maxnreg 168": True, ".minnctapersm 1 .maxnreg 168": True,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("directives", KNOWN)
+def test_an_ignored_setmaxnreg_is_named(directives: str) -> None:
+    found = ptx.load(LIMITS.format(directives)).check()
+    (entry,) = found.entries
+    assert (entry.ignored == ()) == KNOWN[directives] and entry.problems == ()
+    assert ("ptxas ignores setmaxnreg, unless" in found.text()) == (not KNOWN[directives])
+    assert json.loads(found.json())["entries"][0]["ignored"] == list(entry.ignored)
+
+
+def test_an_entry_without_setmaxnreg_ignores_nothing() -> None:
+    text = LIMITS.format("").replace("setmaxnreg.dec.sync.aligned.u32 40;", "")
+    assert ptx.load(text).check().entries[0].ignored == ()
+
+
+@needs("ptxas")
+@pytest.mark.parametrize("directives", KNOWN)
+def test_ptxas_ignores_it_there(directives: str, tmp_path: Path) -> None:
+    (tmp_path / "k.ptx").write_text(LIMITS.format(directives))
+    command = ["ptxas", "-arch", "sm_90a", "k.ptx", "-o", "k.cubin"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert ("'setmaxnreg' ignored" in done.stderr) == (not KNOWN[directives])

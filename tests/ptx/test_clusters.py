@@ -44,6 +44,7 @@ CAST = f"cp.async.bulk.shared::cluster.global.{BYTES}.multicast::cluster [%r8], 
 NEAR = f"cp.async.bulk.shared::cluster.shared::cta.{BYTES}"
 EXPECT = "@%p mbarrier.arrive.expect_tx.shared::cta.b64 _, [full], {};"
 COUNTED = f"async.shared::cluster.{BYTES}"
+SIGNAL = "@%p mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r11];"
 FREE = "mbarrier.arrive{}.shared::cluster.b64 _, [%r12];"
 
 
@@ -100,6 +101,13 @@ def test_words_of_the_block_before(name: str, hazards: str, seed: int) -> None:
     if name == "a read":
         wanted = np.array([256, 0, 256, 0])
     assert (launched(GOOD[name], hazards=hazards, seed=seed) == wanted[:, None] + np.arange(32)).all()
+
+
+@pytest.mark.parametrize("end", [FULL, MEET, f"{FULL} {SIGNAL} {MEET}"])
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_arrivals_that_are_waited_for_or_ordered_otherwise(end: str, seed: int) -> None:
+    """A block may end after it has found the phase complete, without a barrier, or at a barrier of the cluster."""
+    launched(f"{INIT} st.global.u32 [%d3], %r13; {SIGNAL} {end}", seed=seed)
 
 
 @pytest.mark.parametrize("cluster", [1, 3, 16])
@@ -161,6 +169,10 @@ FAULTS: dict[str, tuple[str, str]] = {
         f"st.shared.u32 [%r5], %r13; {MEET} ld.shared::cluster.u32 %r20, [%r7]; st.global.u32 [%d3], %r20;",
         "before the last thread of block .* ends .rule A18",
     ),
+    "an arrival that nobody waits for": (
+        f"{INIT} st.shared.u32 [%r5], %r13; {OUT} {SIGNAL}", "at an mbarrier of block 0; no thread .* ends .rule A18",
+    ),
+    "the second of two arrivals": (f"{INIT} {SIGNAL} {FULL} {SIGNAL}", "at an mbarrier of block 0; no thread .* waits"),
     "a block that has exited": (f"setp.ne.u32 %q, %r2, 0; @%q exit; {MEET} {PUT}", "bounds: .*of rank 1 has exited"),
     "a block that does not come": (f"@!%z bra L; {MEET} exit; L: bra L;", "No thread of block 1, block 3 has come"),
     "a wait without an arrival": ("barrier.cluster.wait.aligned;", "barrier: .*waits without having arrived"),
@@ -228,3 +240,44 @@ def test_kernels_in_python() -> None:
     y = np.zeros((4, 32), np.uint32)
     wm.kernel.launch(kernel, 4, 32, [y], target="sm_90", shared=128, cluster=2)
     assert (y == np.array([100, 0, 100, 0])[:, None] + np.arange(32)).all()
+
+
+# What an arrival with .relaxed at the end of a kernel says (A18)
+
+_FETCH = f"st.shared.u32 [%r5], %r13; {MEET} ld.shared::cluster.u32 %r20, [%r7];"
+_USE = "st.global.u32 [%d3], %r20;"
+_GENERIC = _FETCH.replace("ld.shared::cluster.u32 %r20, [%r7]", "cvt.u64.u32 %d4, %r7; cvta.shared.u64 %d4, %d4; "
+                          "ld.u32 %r20, [%d4]")  # fmt: skip
+
+
+@pytest.mark.parametrize("hazards", ["error", "off"])
+@pytest.mark.parametrize("body", [_FETCH, _GENERIC])
+def test_a_read_whose_value_is_used_before_a_relaxed_arrival_is_over(body: str, hazards: Any) -> None:
+    for seed in (0, 1, 2):
+        assert (launched(f"{body} {_USE} {RELAXED}", hazards=hazards, seed=seed)[:, 0] == ranks()).all()
+    after = f"{INIT} {body} {MEET} {_USE}"  # a release orders the load, wherever its value is used
+    assert (launched(after, hazards=hazards)[:, 0] == ranks()).all()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"{_FETCH} {RELAXED} {_USE}",  # the load may be in flight
+        f"{_GENERIC} {RELAXED} {_USE}",
+        f"{_FETCH} mov.b32 %r21, %r20; {RELAXED} st.global.u32 [%d3], %r21;",
+        f"{_FETCH} {_USE} st.shared::cluster.u32 [%r7], %r13; {RELAXED}",
+        f"{_FETCH} {_USE} atom.shared::cluster.add.u32 %r21, [%r7], %r13; {RELAXED}",
+        f"{_FETCH} barrier.cluster.arrive.relaxed.aligned; {_USE} barrier.cluster.wait.aligned;",
+    ],
+)
+def test_what_a_relaxed_arrival_does_not_end(body: str) -> None:
+    for seed in (0, 1, 2):
+        with pytest.raises(HazardError) as error:
+            launched(body, seed=seed)
+        assert (error.value.hazard.kind, error.value.hazard.rule) == ("race", "A18")
+
+
+def test_strict_takes_a_relaxed_arrival_by_the_letter() -> None:
+    with pytest.raises(HazardError, match="rule A18"):
+        launched(f"{_FETCH} {_USE} {RELAXED}", hazards="strict")
+    assert (launched(f"{_FETCH} {_USE} {MEET}", hazards="strict")[:, 0] == ranks()).all()

@@ -30,6 +30,7 @@ _LETTERS = re.compile(
     r"|mnemonic\[|\bin [\w.]+\.mnemonic\b|\.match\([\w.]*mnemonic\)"
 )
 _READ_LETTERS = {
+    "analysis/in_launches.py": "the text of an error",
     "cli/arguments/naming.py": "compares the words of mnemonics with the words that a user types",
     "cli/commands/completion_command.py": "offers the words of mnemonics to a user",
     "isa/grammar/instruction_forms.py": "parses: a form reads the words of a mnemonic",
@@ -40,6 +41,7 @@ _READ_LETTERS = {
     "isa/names/parsing.py": "parses",
     "isa/tables/fragment_record.py": "parses: finds the form of a mnemonic",
     "machine/report/watching.py": "a user gives a part of a mnemonic to watch",
+    "machine/sync/timeline_recorder.py": "the words of a picture",
     "operations/arithmetic/floats.py": "parses: finds the form of a mnemonic",
     "operations/on_arrays.py": "the text of an error; and a row does not state whether its result is a number",
     "operations/table.py": "the text of an error",

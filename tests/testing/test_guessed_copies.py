@@ -207,3 +207,5 @@ def test_refusals() -> None:
         guess_copy(meant, array, (0, 0), got=np.array([None] * 2000))
     with pytest.raises(OperandError, match="expected a multiple of 16 bytes"):
         guess_copy(meant, array, (0, 4), got=np.zeros(1024, np.uint8))
+    with pytest.raises(OperandError, match=r"map is .*expected a TensorMap"):
+        guess_copy(("box", (224,)), array, (0, 0), got=np.zeros(1024, np.uint8))  # type: ignore[arg-type]

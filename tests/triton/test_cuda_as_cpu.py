@@ -133,7 +133,7 @@ def test_the_two_memories_share_nothing(gpu: Any) -> None:
 
 def test_questions_that_are_answered(gpu: Any) -> None:
     assert torch.cuda.is_available() and torch.cuda.device_count() == 1 and torch.cuda.current_device() == 0
-    assert torch.cuda.get_device_capability() == (8, 0) and torch.cuda.get_device_name() == "simulated sm_90"
+    assert torch.cuda.get_device_capability() == (9, 0) and torch.cuda.get_device_name() == "simulated sm_90a"
     assert torch.cuda.get_device_properties("cuda").total_memory == torch.cuda.mem_get_info()[1] > 0
     assert torch.accelerator.is_available() and torch.accelerator.current_accelerator().type == "cuda"
     start, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
@@ -234,4 +234,4 @@ def test_the_shell_and_pytest_take_it(start: list[str], environment: str, tmp_pa
         env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "WARPMMA_TRITON": environment}, check=False,
     )  # fmt: skip
     assert "= 1 passed in" in done.stdout, done.stdout + done.stderr
-    assert "<TritonDevice sm_90, PTX for sm_80: 0 launches>" in done.stdout + done.stderr
+    assert "<TritonDevice sm_90a, PTX for sm_90: 0 launches>" in done.stdout + done.stderr

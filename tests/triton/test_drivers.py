@@ -69,7 +69,7 @@ def test_another_thread_launches_and_makes_no_device_active() -> None:
         worker.start()
         worker.join()
     assert x[0] == 1 and len(gpu.launches) == 1
-    assert "<TritonDevice sm_90, PTX for sm_80: 1 launch> is active in another thread, MainThread" in said[0]
+    assert "<TritonDevice sm_90a, PTX for sm_90: 1 launch> is active in another thread, MainThread" in said[0]
     assert all(a is b for a, b in zip(state(), before, strict=True))
     worker = threading.Thread(target=lambda: said.append(wm.triton.install("sm_80").target))
     worker.start()
@@ -92,13 +92,13 @@ def test_everything_is_put_back() -> None:
 def test_the_innermost_is_active() -> None:
     driver = triton.runtime.driver
     with wm.triton.device("sm_90") as outer:
-        assert driver.active.get_current_target() == triton.backends.compiler.GPUTarget("cuda", 80, 32)
+        assert driver.active.get_current_target() == triton.backends.compiler.GPUTarget("cuda", 90, 32)
         assert driver.active.get_current_device() == outer.number
         with wm.triton.device("sm_89") as inner:
             one[(1,)](np.zeros(1, np.int32))
             assert driver.active.get_current_target().arch == 89
             assert driver.active.utils.get_device_properties(0)["max_shared_mem"] == 99 << 10
-            with pytest.raises(wm.OperandError, match="sm_90, PTX for sm_80: 0 launches> is not the innermost"):
+            with pytest.raises(wm.OperandError, match="sm_90a, PTX for sm_90: 0 launches> is not the innermost"):
                 outer.__exit__()
         assert driver.active.get_current_device() == outer.number and len(inner.launches) == 1
         with wm.triton.device("sm_90", ptx_target="sm_89") as third:
@@ -156,9 +156,9 @@ def test_pytorch_is_told_of_the_simulated_gpu() -> None:
         pytest.skip("there is a GPU, which answers")
     before = torch.cuda.get_device_capability
     with wm.triton.device("sm_90"):
-        assert torch.cuda.get_device_capability() == (8, 0) and not torch.cuda.is_available()
+        assert torch.cuda.get_device_capability() == (9, 0) and not torch.cuda.is_available()
         assert torch.cuda.get_device_properties(0).shared_memory_per_block_optin == 227 << 10
-        assert torch.cuda.get_device_name() == "simulated sm_90" and torch.cuda.current_device() == 0
+        assert torch.cuda.get_device_name() == "simulated sm_90a" and torch.cuda.current_device() == 0
         assert triton.runtime.driver.active.get_active_torch_device() == torch.device("cpu")
         torch.cuda.synchronize()
     assert torch.cuda.get_device_capability is before

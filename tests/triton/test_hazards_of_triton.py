@@ -128,14 +128,15 @@ def test_an_array_that_nobody_wrote() -> None:
     assert line(unwritten, "# nothing") in str(caught.value)
 
 
-@pytest.mark.parametrize("ptx_target", [None, "sm_90"])
-def test_products_for_either_target(ptx_target: str | None) -> None:
+@pytest.mark.parametrize("ptx_target", [None, "sm_90", "sm_80", ("sm_80", "sm_89")])
+def test_products_for_either_target(ptx_target: Any) -> None:
     a = np.ones((64, 64), np.float16)
     out = np.zeros((64, 64), np.float32)
     with wm.triton.device("sm_90", ptx_target=ptx_target) as gpu:
         compiled = dot[(1,)](a, a, out, M=64)
-    assert gpu.device.target == ("sm_90a" if ptx_target else "sm_90") and (out == 64).all()
-    assert ("wgmma.mma_async" in compiled.asm["ptx"]) == bool(ptx_target)
+    own = ptx_target in (None, "sm_90")
+    assert gpu.device.target == ("sm_90a" if own else "sm_90") and (out == 64).all()
+    assert ("wgmma.mma_async" in compiled.asm["ptx"]) == own
 
 
 def test_tcgen05_is_explained() -> None:

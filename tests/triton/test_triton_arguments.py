@@ -110,7 +110,7 @@ def test_addresses_of_arrays_that_were_mapped() -> None:
 
 
 def test_arrays_of_another_device_of_the_target() -> None:
-    device = wm.Device("sm_90")
+    device = wm.Device("sm_90a")
     x, out = device.array(np.arange(32)), device.empty(32, np.int64)
     with wm.triton.device("sm_90") as gpu:
         copied[(1,)](x, out, BLOCK=32)
@@ -119,9 +119,17 @@ def test_arrays_of_another_device_of_the_target() -> None:
     assert (out.numpy() == np.arange(32)).all() and gpu.launches[0].device is device
     with (
         wm.triton.device("sm_80"),
-        pytest.raises(wm.OperandError, match="of a device of sm_90; the active one is sm_80"),
+        pytest.raises(wm.OperandError, match="of a device of sm_90a; the active one is sm_80"),
     ):
         copied[(1,)](x, out, BLOCK=32)
+    older = wm.Device("sm_90").array(np.arange(32))
+    with (
+        wm.triton.device("sm_90"),
+        pytest.raises(wm.OperandError, match=r"of sm_90; the active one is sm_90a, .* Device\('sm_90a'\)"),
+    ):
+        copied[(1,)](older, older, BLOCK=32)
+    with wm.triton.device("sm_90", ptx_target="sm_80"):
+        copied[(1,)](older, older, BLOCK=32)
 
 
 def test_what_a_kernel_prints_and_asserts(capsys: pytest.CaptureFixture[str]) -> None:
@@ -145,7 +153,7 @@ def test_descriptors_and_tuples() -> None:
         places = tl.arange(0, BLOCK)
         tl.store(pair[0] + places[:, None] * BLOCK + places[None, :], tile)
 
-    with wm.triton.device("sm_90") as gpu:
+    with wm.triton.device("sm_90", ptx_target="sm_80") as gpu:
         x, out = np.arange(24 * 64, dtype=np.float32).reshape(24, 64), np.zeros((16, 16), np.float32)
         source = TensorDescriptor(gpu.device.array(x), [24, 64], [64, 1], [16, 16])
         moved[(1,)](source, (out, 2.0), BLOCK=16)

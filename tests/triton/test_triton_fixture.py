@@ -28,7 +28,7 @@ def test_triton_runs_on_the_target() -> None:
     with gpu.triton() as device:
         doubled[(2,)](x, y, BLOCK=32)
     assert_same_bits(y, 2 * x)
-    assert device.target == "sm_90" and len(device.launches) == 1
+    assert device.target == "sm_90a" and len(device.launches) == 1
 
 
 def test_hazards_are_errors_and_options_pass() -> None:

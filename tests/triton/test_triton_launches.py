@@ -53,7 +53,7 @@ def test_arrays_of_numpy() -> None:
         scaled_sum[(8,)](x, y, out, N, 3.0, BLOCK=128)
     assert (out == expected(x, y)).all()
     assert [(each.name, each.grid, each.num_warps) for each in gpu.launches] == [("scaled_sum", (8, 1, 1), 4)]
-    assert gpu.launches[0].report.costs.instructions and gpu.ptx_target == "sm_80" and gpu.target == "sm_90"
+    assert gpu.launches[0].report.costs.instructions and gpu.ptx_target == "sm_90" and gpu.target == "sm_90a"
 
 
 def test_arrays_of_the_device_and_a_grid_that_is_called() -> None:

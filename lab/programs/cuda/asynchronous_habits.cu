@@ -132,9 +132,10 @@ extern "C" __global__ void __launch_bounds__(2 * THREADS, 1) one_releases(const 
         unsigned some[EACH];
         wait(in_shared(full + s), turn / STAGES & 1);
         for (int k = 0; k < EACH; k++) some[k] = 3 * buffer[s][i + k * THREADS] + 1;
+        // In front of the arrival: nvcc and ptxas move sums behind it, and then the loads are in flight there (rule A22).
+        for (int k = 0; k < EACH; k++) y[tile * WORDS + i + k * THREADS] = some[k];
         __syncwarp();
         if (i % 32 == 0) arrive(in_shared(empty + s));
-        for (int k = 0; k < EACH; k++) y[tile * WORDS + i + k * THREADS] = some[k];
     }
 }
 
@@ -168,9 +169,9 @@ extern "C" __global__ void __cluster_dims__(2, 1, 1) remote_release(const unsign
             wait(in_shared(full + s), turn / STAGES & 1);
             unsigned some[EACH / 2];
             for (int k = 0; k < EACH / 2; k++) some[k] = 3 * buffer[s][rank * (WORDS / 2) + i + k * THREADS] + 1;
+            for (int k = 0; k < EACH / 2; k++) y[tile * WORDS + rank * (WORDS / 2) + i + k * THREADS] = some[k];
             __syncwarp();
             if (i % 32 < 2) arrive_in_block(in_shared(empty + s), i % 32);
-            for (int k = 0; k < EACH / 2; k++) y[tile * WORDS + rank * (WORDS / 2) + i + k * THREADS] = some[k];
         }
     }
     asm volatile("barrier.cluster.arrive.aligned;" ::: "memory");

@@ -1,12 +1,12 @@
-"""The explanation of an `mma` inside a kernel, by its line, warp and lane.
+"""The explanation of an `mma`, a `wmma.mma` or a `wgmma` inside a kernel, by its line, warp and lane.
 
-1. A launch that was given a `Watch` has kept the operands' registers of the executions that fit it. Layouts collect
-   matrices from them, and `explain` explains an element of D.
+1. A launch that was given a `Watch` has kept the operands of the executions that fit it (`watched_operands`). Layouts
+   collect matrices from registers, and `explain` explains an element of D.
 2. The element is named as a kernel has it, by the lane, the register of the fragment and its place in it; or by its row
-   and column in D.
-3. A chain is executions of one line by one warp, each of which took as its C the D of an earlier one, in all registers
-   of all lanes: a loop along k. Explained as a whole product, it is the same instructions in the same order, and so the
-   same bits.
+   and column in D. Of a warpgroup the lane is 0 to 127, or one of the warp that is named.
+3. A chain is executions of one line by one warp or warpgroup, each of which took as its C the D of an earlier one, in
+   all registers of all lanes: a loop along k. Explained as a whole product, it is the same instructions in the same
+   order, and so the same bits. A `wgmma` whose `scale-d` is false begins one.
 4. The chain holds all kept executions if each took the D of the previous one as its C (or at least this element of it,
    not zero, if the kernel changed D in between). Else the line has several accumulators in turn, as in an unrolled
    loop: going back from the explained execution, each took its C from the nearest earlier one whose D it was, until a C
@@ -24,17 +24,17 @@ from typing import Any
 import numpy as np
 
 from .._arguments import is_integer
-from .._arrays import Array
 from .._text import ranges
 from ..errors import OperandError, shown
-from ..execution import store
-from ..isa import Instruction
+from ..isa import Instruction, WarpgroupInstruction, WmmaProduct
 from ..layouts import Cell
 from ..machine import Launch, WatchedProduct
-from ..scaling import unpack_scales
-from ..sparsity import unpack_metadata
+from ..registers import LANES
 from .explaining import explain
 from .explanation import Explanation
+from .watched_operands import explained_by, in_registers, matrix_of, operands_of
+
+_MULTIPLIED = Instruction | WmmaProduct | WarpgroupInstruction
 
 
 def explain_launch(
@@ -42,17 +42,19 @@ def explain_launch(
     occurrence: int | None = None, lane: int | None = None, register: int = 0, index: int = 0, row: int | None = None,
     column: int | None = None, matrix: int = 0, against: str | None = None, chain: bool = False,
 ) -> Explanation:  # fmt: skip
-    """Explain how one element of the result of an `mma` in a kernel was computed.
+    """Explain how one element of the result of an `mma`, a `wmma.mma` or a `wgmma` in a kernel was computed.
 
     Parameters
     ----------
     launch : Launch
-        Of a kernel in Python or of PTX, that was launched with `watch=Watch(...)`.
+        Of a kernel in Python, of PTX, CUDA C++ or Triton (`gpu.launches[0].report`), that was launched with
+        `watch=Watch(...)`.
     line, block, warp, occurrence : int, optional
         Which of those that were watched; they need not be said where there is one. Of several occurrences it is the
-        first.
+        first. A `wgmma` is found by any of its four warps.
     lane, register, index : int
-        Which element of the fragment of D.
+        Which element of the fragment of D. Of a `wgmma` the lane is one of the warpgroup, 0 to 127; with `warp` it may
+        be that of the warp, 0 to 31.
     row, column, matrix : int, optional
         The same, by its place in D.
     against : str, optional
@@ -83,14 +85,15 @@ def explain_launch(
     >>> told.row, told.column, float(told.value)
     (9, 2, 16.0)
     """
-    products = _watched(launch, line, block, warp)
+    products = watched_products(launch, line, block, warp)
     product = _at(products, occurrence)
-    cell = _cell(product.instruction, lane, register, index, row, column, matrix)
+    of_warp = 0 if warp is None or not is_integer(lane) or lane >= LANES else LANES * (warp - product.warp)
+    cell = _cell(product, lane if lane is None else lane + of_warp, register, index, row, column, matrix)
     parts = _chain(products, product, cell) if chain else [product]
     return replace(_explained(parts, cell, against), site=product.place)
 
 
-def _watched(launch: object, line: int | None, block: int | None, warp: int | None) -> list[WatchedProduct]:
+def watched_products(launch: object, line: int | None, block: int | None, warp: int | None) -> list[WatchedProduct]:
     """Return what one warp executed at one site."""
     if not isinstance(launch, Launch):
         raise OperandError(f"launch is {shown(launch)}; expected what kernel.launch or an entry's launch returned")
@@ -104,28 +107,30 @@ def _watched(launch: object, line: int | None, block: int | None, warp: int | No
             raise OperandError(f"{name} is {shown(value)}; expected a number from 0 on")
     found = [
         x for x in launch.watched
-        if (line is None or line in x.lines) and block in (None, x.block) and warp in (None, x.warp)
+        if (line is None or line in x.lines) and block in (None, x.block)
+        and (warp is None or warp in x.warps)
     ]  # fmt: skip
     if not found:
-        raise OperandError(f"no such mma was watched; there is {_listed(launch.watched)}")
+        raise OperandError(f"no such product was watched; there is {_listed(launch.watched)}")
     if len({(x.site, x.block, x.warp) for x in found}) > 1:
         raise OperandError(f"several were watched, say line, block and warp: {_listed(found)}")
     return found
 
 
 def _products_of(launch: Launch) -> str:
-    """Name the lines at which a launch executed an `mma`."""
-    sites = [site for site in launch.costs.instructions if isinstance(site.instruction, Instruction)]
+    """Name the lines at which a launch executed products."""
+    sites = [site for site in launch.costs.instructions if isinstance(site.instruction, _MULTIPLIED)]
     if not sites:
-        return "and no mma was executed"
-    return f"mma were executed at {', '.join(dict.fromkeys(site.place for site in sites[:_LISTED]))}"
+        return "and no mma, wmma.mma or wgmma was executed"
+    names = " and ".join(sorted({site.mnemonic.partition(".")[0] for site in sites}))
+    return f"{names} were executed at {', '.join(dict.fromkeys(site.place for site in sites[:_LISTED]))}"
 
 
 def _listed(products: Sequence[WatchedProduct]) -> str:
     """Name executions, together those of a warp at a line."""
     turns: dict[str, list[int]] = {}
     for x in products:
-        turns.setdefault(f"{x.site.place}, block {x.block}, warp {x.warp}", []).append(x.occurrence)
+        turns.setdefault(x.place.rpartition(", occurrence ")[0], []).append(x.occurrence)
     few = [f"{place}, occurrence {ranges(which)}" for place, which in list(turns.items())[:_LISTED]]
     return "; ".join(few) + ("; ..." if len(turns) > _LISTED else "")
 
@@ -141,10 +146,11 @@ def _at(products: Sequence[WatchedProduct], occurrence: int | None) -> WatchedPr
 
 
 def _cell(
-    i: Instruction, lane: int | None, register: int, index: int, row: int | None, column: int | None, matrix: int
-) -> Cell:
+    product: WatchedProduct, lane: int | None, register: int, index: int, row: int | None, column: int | None,
+    matrix: int,
+) -> Cell:  # fmt: skip
     """Rule 2."""
-    layout = i.layout("D")
+    i, layout = product.instruction, product.layout("D")
     if (row is None) != (column is None) or (row is None) == (lane is None):
         raise OperandError(f"{i}: expected lane and register of D's fragment, or row and column of D")
     if row is not None and column is not None:
@@ -154,7 +160,8 @@ def _cell(
         raise OperandError(
             f"{i}: index is {shown(index)}; a register of D holds {len(cells)}, expected 0 to {len(cells) - 1}"
         )
-    return cells[index]
+    cell = cells[index]
+    return replace(cell, matrix=0) if isinstance(i, WmmaProduct) else cell  # its matrices are copies
 
 
 def _chain(products: Sequence[WatchedProduct], last: WatchedProduct, cell: Cell) -> list[WatchedProduct]:
@@ -163,7 +170,7 @@ def _chain(products: Sequence[WatchedProduct], last: WatchedProduct, cell: Cell)
     if all(_follows(after, before, cell) for before, after in pairwise(parts)):
         return parts
     chain, taken = [last], []  # a tile of zeros gave zero too: it does not go before all that begin with it
-    while chain[0].registers["C"].any():
+    while (of_c := in_registers(chain[0], "C")) is not None and of_c.any():
         givers = [x for x in parts if x.occurrence < chain[0].occurrence and _gave(x, chain[0])]
         if not givers:
             break
@@ -187,58 +194,40 @@ def _chain(products: Sequence[WatchedProduct], last: WatchedProduct, cell: Cell)
 
 def _follows(after: WatchedProduct, before: WatchedProduct, cell: Cell) -> bool:
     """Return True if one is the next, and took what was given: all of it, or this element."""
-    if after.occurrence != before.occurrence + 1 or before.instruction.d_type != after.instruction.c_type:
+    if after.occurrence != before.occurrence + 1 or not _chainable(before, after):
         return False
-    gave, took = (int(_matrix(x, name)[_index(cell, x, name)]) for x, name in ((before, "D"), (after, "C")))
+    gave = int(matrix_of(before, "D")[_index(cell, before, "D")])
+    took = int(matrix_of(after, "C")[_index(cell, after, "C")])
     return _gave(before, after) or gave == took != 0
+
+
+def _chainable(before: WatchedProduct, after: WatchedProduct) -> bool:
+    """Return True if D has the type of C, and C is read."""
+    return before.instruction.d_type == after.instruction.c_type and in_registers(after, "C") is not None
 
 
 def _gave(before: WatchedProduct, after: WatchedProduct) -> bool:
     """Return True if all of D is all of another's C."""
-    alike = before.instruction.d_type == after.instruction.c_type
-    return alike and np.array_equal(before.registers["D"], after.registers["C"])
+    return _chainable(before, after) and np.array_equal(before.registers["D"], after.registers["C"])
 
 
 def _same_operands(one: WatchedProduct, other: WatchedProduct) -> bool:
     same = (np.array_equal(x, other.registers[name]) for name, x in one.registers.items())
-    return one.numbers == other.numbers and all(same)
-
-
-def _matrix(product: WatchedProduct, operand: Any) -> Array:
-    """Codes of a whole operand."""
-    i = product.instruction
-    return np.asarray(i.format(operand).codes(store(i, operand, product.registers[operand])))
+    tiles = (np.array_equal(x.codes, other.tiles[name].codes) for name, x in one.tiles.items())
+    return one.numbers == other.numbers and all(same) and all(tiles)
 
 
 def _index(cell: Cell, product: WatchedProduct, operand: Any) -> tuple[int, ...]:
     where = (cell.row, cell.column)
-    return (cell.matrix, *where) if len(product.instruction.layout(operand).shape) == 3 else where
+    several = isinstance(product.instruction, Instruction) and len(product.instruction.layout(operand).shape) == 3
+    return (cell.matrix, *where) if several else where
 
 
 def _explained(parts: Sequence[WatchedProduct], cell: Cell, against: str | None) -> Explanation:
     """Explain one instruction, or several as a whole product."""
-    first, i = parts[0], parts[0].instruction
-    several = len(i.layout("D").shape) == 3
-
-    def whole(operand: Any, axis: int) -> Array:
-        codes = [_matrix(x, operand) for x in parts]
-        return np.concatenate([x[cell.matrix] if several else x for x in codes], axis=axis)
-
-    more: dict[str, Any] = {}
-    if i.sparse:
-        words = [unpack_metadata(x.registers["metadata"], i, selector=x.numbers["selector"]) for x in parts]
-        more["indices"] = np.concatenate(words, axis=1)
-    if i.block_scale:
-        for name, operand, axis in (("scale_a", "A", 1), ("scale_b", "B", 0)):
-            side = operand.lower()
-            more[name] = np.concatenate([
-                unpack_scales(x.registers[name], i, operand,  # type: ignore[arg-type]
-                              byte_id=x.numbers[f"byte_id_{side}"], thread_id=x.numbers[f"thread_id_{side}"])
-                for x in parts
-            ], axis=axis)  # fmt: skip
-    c = _matrix(first, "C")
+    i, target, rounded = explained_by(parts[0])
+    a, b, c, more = operands_of(parts, cell.matrix)
     told = explain(
-        i, whole("A", 1), whole("B", 0), c[cell.matrix] if several else c, row=cell.row, column=cell.column,
-        target=first.target, against=against, **more,
-    )  # fmt: skip
+        i, a, b, c, row=cell.row, column=cell.column, target=target, against=against, epilogue=rounded, **more
+    )
     return replace(told, matrix=cell.matrix)

@@ -4,6 +4,7 @@
 """
 
 from .cuda_modules import CudaModule, load
+from .cuda_modules import arch_for as arch_for
 from .host_headers import LeftOutWarning
 
 __all__ = ["CudaModule", "LeftOutWarning", "load"]

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from .._arguments import check_choice, members
 from .._tracebacks import end_at_caller
 from ..errors import OperandError, WarpmmaError, shown
-from ..isa import check_known
+from ..isa import TARGETS, check_known
 from ..ptx import PtxEntry, PtxModule, entries_meant, read, source_name
 from .compilers import COMPILERS, compiled
 from .host_headers import LeftOutWarning
@@ -19,6 +19,7 @@ from .sources import Compiled, CudaSource, source_of
 
 _MOST = 1000  # options, and names
 _KEPT = 64  # sources
+_ARCH = "sm_80"
 
 
 class CudaModule(PtxModule):
@@ -122,6 +123,22 @@ def load(
     if made.doubts:
         warnings.warn("\n".join(made.doubts), LeftOutWarning, stacklevel=2)
     return module
+
+
+def arch_for(target: str) -> str:
+    """Return what to compile for, for a device of a target, where the user does not say it.
+
+    It is sm_80, whose PTX later targets run, or the target itself where it is older, or has features of its own: only a
+    text for sm_90a may have `wgmma`.
+
+    Examples
+    --------
+    >>> arch_for("sm_75"), arch_for("sm_90"), arch_for("sm_90a")
+    ('sm_75', 'sm_80', 'sm_90a')
+    """
+    check_known(target)
+    record = TARGETS[target]
+    return target if record.features or record.number < TARGETS[_ARCH].number else _ARCH
 
 
 def _strings(what: str, given: object) -> tuple[str, ...]:

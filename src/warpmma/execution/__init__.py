@@ -10,5 +10,6 @@ from .warpgroups import WarpgroupExecution as WarpgroupExecution
 from .warpgroups import WarpgroupOptions as WarpgroupOptions
 from .warpgroups import codes_in_registers as codes_in_registers
 from .warpgroups import in_registers as in_registers
+from .warpgroups import signed as signed
 
 __all__ = ["SharedOperand", "Undefined", "evidence", "execute", "load", "mma", "mma_call", "store"]

@@ -110,7 +110,9 @@ class WarpgroupExecution:
         def compute(chunk: slice) -> None:
             a, b, c, words = (None if x is None else np.ascontiguousarray(x[chunk]) for x in parts)
             assert a is not None and b is not None and c is not None
-            a, b = self._signed("A", a, self.options.imm_a), self._signed("B", b, self.options.imm_b)
+            a, b = (
+                signed(record, "A", a, self.options.imm_a), signed(record, "B", b, self.options.imm_b),
+            )  # fmt: skip
             if words is None:
                 out[chunk] = dot_chain(recipe, a, b, c, k=a.shape[2], engine=engine)
             elif mixed:
@@ -122,14 +124,6 @@ class WarpgroupExecution:
         size = NATIVE_CHUNK if engine == "native" and not mixed else CHUNK
         for_each(compute, cut(len(out), math.prod(shape), size), threads)
         return out.reshape(*batch, *shape)
-
-    def _signed(self, operand: Operand, codes: Array, sign: int) -> Array:
-        """Rule 2."""
-        fmt = self.instruction.format(operand)
-        if sign == 1 or not isinstance(fmt, FloatFormat):
-            return codes
-        flipped: Array = codes ^ codes.dtype.type(fmt.sign_bit)
-        return flipped
 
     def _mixed(self, recipe: Recipe, a: Array, b: Array, c: Array, words: Array) -> Array:
         """Compute D of tf32 whose halves come from two elements: every row of A has a B of its own."""
@@ -145,6 +139,15 @@ class WarpgroupExecution:
             recipe, a.reshape(groups * m, 1, k), rows, c.reshape(groups * m, 1, n), k=k, engine=resolve(self.engine)
         )
         return d.reshape(groups, m, n)
+
+
+def signed(record: WarpgroupInstruction, operand: Operand, codes: Array, sign: int) -> Array:
+    """Rule 2: codes of an operand after `imm-scale-a` or `imm-scale-b`."""
+    fmt = record.format(operand)
+    if sign == 1 or not isinstance(fmt, FloatFormat):
+        return codes
+    flipped: Array = codes ^ codes.dtype.type(fmt.sign_bit)
+    return flipped
 
 
 def registers_of(record: WarpgroupInstruction, operand: Operand, registers: npt.ArrayLike) -> Array:

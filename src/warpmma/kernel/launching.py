@@ -51,6 +51,7 @@ def launch(
     target: str | Device | None = None, shared: int = 0, cluster: int | Sequence[int] | None = None,
     hazards: Policy | Mapping[str, Policy] = "error",
     engine: Engine = "auto", threads: int | None = None, progress: Watched = None, watch: Watch | None = None,
+    timeline: bool | Sequence[int] = False,
 ) -> Launch:  # fmt: skip
     """Run a kernel written in Python on simulated blocks.
 
@@ -91,6 +92,9 @@ def launch(
         Called as `progress(done, total)` with numbers of blocks; True shows a bar on a terminal and in a notebook.
     watch : Watch, optional
         Which executions of `mma` are kept, for `warpmma.explain_launch`.
+    timeline : bool or sequence of int
+        Whether to record what asynchronous work is issued, signalled, waited for and complete, for `Launch.timeline`:
+        of the first block or cluster, or of the blocks with these numbers in the grid.
 
     Returns
     -------
@@ -115,7 +119,9 @@ def launch(
     """
     __tracebackhide__ = True
     try:
-        options = LaunchOptions.given(hazards=hazards, engine=engine, threads=threads, progress=progress, watch=watch)
+        options = LaunchOptions.given(
+            hazards=hazards, engine=engine, threads=threads, progress=progress, watch=watch, timeline=timeline
+        )
         _check_calls(kernel, args)
         device = _device(target, args)
         check_kernel(kernel)

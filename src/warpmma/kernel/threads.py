@@ -26,7 +26,7 @@ from ..registers import LANES
 from .blocks import check_entry
 from .bytecode import left_early
 from .call_sites import caller
-from .values import Register
+from .values import Register, settle
 
 _NAMES = ("tid", "ntid", "ctaid", "nctaid", "laneid", "warpid", "target", "where", "any", "update", "constant",
           "register", "shape", "exists", "active", "cluster_ctarank", "cluster_nctarank", "shared")  # fmt: skip
@@ -219,10 +219,11 @@ class Threads:
         return made[0] if len(made) == 1 else made or None
 
     def _check_mine(self, x: Any) -> None:
-        """Refuse registers of others, in fragments too."""
+        """Refuse registers of others, in fragments too; those that a `wgmma` has completed are values now."""
         if isinstance(x, Register):
             if x.threads is not self:
                 raise OperandError("a register of another launch, or of other blocks: kernels keep none between calls")
+            settle(x)
         elif isinstance(x, list | tuple):
             for each in x:
                 if isinstance(each, Register):

@@ -9,6 +9,7 @@ from typing import Any, Protocol, cast
 import numpy as np
 
 from .. import machine
+from .._arrays import Array
 from ..arithmetic import Evidence
 from ..errors import OperandError, UnknownNameError, shown
 from ..operations import DTYPES, Operation, operation, shl, shr
@@ -74,6 +75,12 @@ class Register(machine.WarpRegister):
     def __init__(self, threads: _Threads, register: machine.WarpRegister) -> None:
         super().__init__(register.bits, register.shadow, register.part)
         self.threads = threads
+
+    @property
+    def defined(self) -> Array | None:
+        """Lanes that have written it; None for all. Of a `wgmma` that is not complete, none has."""
+        settle(self)
+        return super().defined
 
     def __getattr__(self, name: str) -> Any:
         raise UnknownNameError.of("Register", name, ("bits", "defined", "kind", "site", "threads"))
@@ -196,6 +203,12 @@ class Register(machine.WarpRegister):
 
     def __iter__(self) -> Iterator[Register]:
         raise OperandError("this is one register; a sequence of registers is expected here")
+
+
+def settle(register: Register) -> None:
+    """Let lanes hold values whose warps have waited for the `wgmma` that writes them."""
+    if register.shadow is not None and register.shadow.pending:
+        register.shadow = machine.settled(register).shadow
 
 
 def _widened(x: machine.WarpRegister, kind: str) -> machine.WarpRegister:

@@ -257,6 +257,7 @@ class MatrixDescriptor(Shown):
 
     def steps(self, major: Major) -> tuple[int, int]:
         """Bytes from eight lines to the next, and from panel to panel (rule 4)."""
+        check_choice("major", major, MAJORS)
         trade = major == "MN" and not self.swizzle
         return (self.leading, self.stride) if trade else (self.stride, self.leading)
 

@@ -114,8 +114,8 @@ class SharedReading(Record):
         for name, value in (("first", first), ("size", size)):
             if not is_integer(value) or value < 0:
                 raise OperandError(f"{name} is {shown(value)}; expected bytes of shared memory, 0 or more")
-        last = self.addresses + max(1, self.bits // 8)
-        return np.asarray((self.addresses >= first) & (last <= first + size))
+        last, end = self.addresses + max(1, self.bits // 8), min(int(first) + int(size), 1 << 62)
+        return np.asarray((self.addresses >= min(int(first), 1 << 62)) & (last <= end))
 
     def matrix(self, memory: Array, at: int = 0) -> tuple[Array, Array]:
         """Read the tile from bytes of shared memory; what lies outside of them is named, and not read.

@@ -1,6 +1,6 @@
 """The simulated device: memory, warps, barriers, asynchronous copies, hazards and costs."""
 
-from .base import Site, WarpRegister, fits, literal, merged
+from .base import Site, WarpRegister, fits, literal, merged, settled
 from .block import Batch, Grid, RegisterFile, plain_sizes, sizes_of, special_kind
 from .handlers import execute
 from .memory import Device, DeviceArray, GlobalMemory, Retyped, contradicts, expected, float_sites
@@ -25,6 +25,7 @@ from .program import (
     StepOperand,
     Sum,
     dead_slots,
+    loads_in_flight,
 )
 from .report import (
     BANKS,
@@ -39,9 +40,13 @@ from .report import (
     Reporter,
     SharedSite,
     Swizzle,
+    Timeline,
+    TimelineEvent,
+    TimelineOperation,
     Unpredicted,
     Watch,
     WatchedProduct,
+    WatchedTile,
     Watching,
     no_site,
     wavefronts,
@@ -93,10 +98,14 @@ __all__ = [
     "StepOperand",
     "Sum",
     "Swizzle",
+    "Timeline",
+    "TimelineEvent",
+    "TimelineOperation",
     "Unpredicted",
     "WarpRegister",
     "Watch",
     "WatchedProduct",
+    "WatchedTile",
     "Watching",
     "Work",
     "contradicts",
@@ -107,11 +116,13 @@ __all__ = [
     "float_sites",
     "launch_program",
     "literal",
+    "loads_in_flight",
     "merged",
     "no_site",
     "plain_sizes",
     "run_launch",
     "run_program",
+    "settled",
     "sizes_of",
     "special_kind",
     "wavefronts",

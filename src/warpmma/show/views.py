@@ -43,6 +43,7 @@ VIEWS: Mapping[tuple[str, str], str] = MappingProxyType({
     ("Launch", "text"): "reports.launches.text",
     ("Launch", "json"): "reports.launches.json",
     ("Launch", "svg"): "reports.conflicts.svg",
+    **{("Timeline", kind): f"reports.timelines.{kind}" for kind in ("text", "json", "svg")},
     ("ModuleNeeds", "text"): "reports.needs.module_text",
     ("ModuleNeeds", "json"): "reports.needs.module_json",
     ("Advice", "text"): "reports.advice_tables.text",

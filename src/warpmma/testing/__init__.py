@@ -13,25 +13,27 @@ if TYPE_CHECKING:  # what `_ORIGINS` says
     from . import strategies as strategies
     from .array_repr import array_with
     from .assertions import assert_close, assert_same_bits, ulps
-    from .guessing import Guesses, guess, guess_copy, guess_fragment
+    from .guessing import Guesses, LaunchGuess, guess, guess_copy, guess_fragment, guess_launch
     from .simulated import Gpu
 
 __all__ = [
     "Gpu",
     "Guesses",
+    "LaunchGuess",
     "array_with",
     "assert_close",
     "assert_same_bits",
     "guess",
     "guess_copy",
     "guess_fragment",
+    "guess_launch",
     "ulps",
 ]
 
 _ORIGINS = {
     ".": ("plugin", "strategies"),
     ".assertions": ("assert_close", "assert_same_bits", "ulps"),
-    ".guessing": ("Guesses", "guess", "guess_copy", "guess_fragment"),
+    ".guessing": ("Guesses", "LaunchGuess", "guess", "guess_copy", "guess_fragment", "guess_launch"),
     ".simulated": ("Gpu",),
     ".array_repr": ("array_with",),
 }

@@ -15,12 +15,12 @@ from .._progress import Watched
 from .._records import Shown
 from ..arithmetic import Engine, Evidence
 from ..errors import OperandError, TargetError, shown
-from ..isa import TARGET_NAMES, Instruction, MatrixInstruction, check_known, parse_any
+from ..isa import Instruction, MatrixInstruction, check_known, parse_any
 from ..products import Multiplicand, Options, matmul
 
 if TYPE_CHECKING:
     from ..kernel import Launch
-    from ..machine import Device, Limit, Policy
+    from ..machine import Device, Limit, Policy, Watch
     from ..ptx import PtxEntry, PtxModule
     from ..triton import TritonDevice
     from .guessing import Guesses
@@ -122,7 +122,8 @@ class Gpu(Shown):
         name : str, optional
             What errors call a text.
         arch, options, names, compiler
-            Of CUDA C++. It is compiled for sm_80, whose PTX later targets run, or for the target where that is older.
+            Of CUDA C++. It is compiled for sm_80, whose PTX later targets run, or for the target where that is older or
+            has features of its own, as sm_90a.
 
         Returns
         -------
@@ -136,9 +137,10 @@ class Gpu(Shown):
         """
         __tracebackhide__ = True
         if _is_cuda(source):
+            from ..cuda import arch_for
             from ..cuda import load as compiled
 
-            return compiled(source, arch=arch or _first(self.target, "sm_80"), name=name, **of_cuda)
+            return compiled(source, arch=arch or arch_for(self.target), name=name, **of_cuda)
         from ..ptx import load
 
         if arch or of_cuda:
@@ -157,7 +159,8 @@ class Gpu(Shown):
         self, kernel: Callable[..., object] | PtxEntry | PtxModule, grid: int | Sequence[int],
         block: int | Sequence[int], args: Sequence[Any] | Mapping[str, Any], *, shared: int = 0,
         cluster: int | Sequence[int] | None = None, hazards: Policy | Mapping[str, Policy] = "error",
-        engine: Engine = "auto", threads: int | None = None, progress: Watched = None, **of_ptx: Unpack[PtxOptions],
+        engine: Engine = "auto", threads: int | None = None, progress: Watched = None, watch: Watch | None = None,
+        timeline: bool | Sequence[int] = False, **of_ptx: Unpack[PtxOptions],
     ) -> Launch:  # fmt: skip
         """Run a kernel on simulated blocks.
 
@@ -165,7 +168,7 @@ class Gpu(Shown):
         ----------
         kernel : callable, PtxEntry or PtxModule
             A kernel written in Python, as of `warpmma.kernel.launch`; an entry of PTX, or a module that has but one.
-        grid, block, args, shared, cluster, hazards, engine, threads, progress
+        grid, block, args, shared, cluster, hazards, engine, threads, progress, watch, timeline
             As of `warpmma.kernel.launch`. Plain arrays are placed in global memory, and written in place; those of a
             device (`gpu.device()`) stay where they are.
         contract, resident, limit, seed
@@ -189,7 +192,7 @@ class Gpu(Shown):
         given: Any = args  # a kernel in Python refuses a mapping
         common: Any = {
             "shared": shared, "cluster": cluster, "hazards": hazards, "engine": engine, "threads": threads,
-            "progress": progress,
+            "progress": progress, "watch": watch, "timeline": timeline,
         }  # fmt: skip
         if isinstance(kernel, PtxModule):
             kernel = _only(kernel)
@@ -225,11 +228,6 @@ def _is_cuda(source: object) -> bool:
     if isinstance(source, str) and ("\n" in source or "{" in source):
         return "__global__" in source and ".version" not in source
     return isinstance(source, str | os.PathLike) and os.fspath(source)[-3:] in (".cu", b".cu")
-
-
-def _first(*targets: str) -> str:
-    """Return the earliest of some targets."""
-    return min(targets, key=TARGET_NAMES.index)
 
 
 def _only(module: PtxModule) -> PtxEntry:

@@ -85,8 +85,11 @@ class ActiveDevice:
             raise OperandError(f"the arguments are arrays of {len(devices)} devices; expected one")
         found: Device = next(iter(devices.values()), self.device)
         if found.target != self.target:
+            hint = ""
+            if TARGETS[found.target].number == TARGETS[self.target].number:
+                hint = f", for which Triton writes here: make the array on Device({self.target!r}), or by gpu.device"
             raise OperandError(
-                f"an argument is an array of a device of {found.target}; the active one is {self.target}"
+                f"an argument is an array of a device of {found.target}; the active one is {self.target}{hint}"
             )
         return found
 

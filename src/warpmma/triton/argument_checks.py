@@ -21,8 +21,8 @@ def given_to_triton(
     session, count = current(), options.get("num_ctas")
     if isinstance(count, int) and count > 1 and "num_ctas" not in names and session.capability < _CLUSTERS:
         raise UnsupportedError(
-            f"num_ctas is {count}, and Triton writes for {session.ptx_target} here, which has no clusters; give "
-            "ptx_target='sm_90' to warpmma.triton.device"
+            f"num_ctas is {count}, and Triton writes for {session.ptx_target} here, which has no clusters; it writes "
+            "for sm_90 in warpmma.triton.device('sm_90') without ptx_target"
         )
     called = [*names, *(f"argument {i}" for i in range(len(names), len(args)))]
     given = [for_triton(name, x, dtypes) for name, x in zip(called, args, strict=False)]

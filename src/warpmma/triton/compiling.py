@@ -8,9 +8,9 @@ line of the first.
 A register that a kernel never writes is LLVM's undef: Triton pads words of four bytes with it, and stores some of them.
 That is not a bug of the kernel, and the register is 0 here: poison is tracked by registers, not by bytes.
 
-A device may have several targets to compile for (`PTX_TARGETS`). Triton's front end accepts the types of all of them;
-after the first IR, the first target that has all of its types compiles the rest. Triton's metadata of the kernel has
-that target, and the `tl.dot` of the kernel.
+A device may have several targets to compile for (`session.PTX_TARGETS`). Triton's front end accepts the types of all
+of them; after the first IR, the first target that has all of its types compiles the rest. Triton's metadata of the
+kernel has that target, and the `tl.dot` of the kernel.
 
 The instruction for `tl.dot`, and what the device's own target would get instead, by the rules of Triton 3.2 to 3.9:
 
@@ -68,6 +68,8 @@ def dots_of(text: str) -> list[list[object]]:
 def dot_notes(dots: Iterable[Sequence[object]], warps: int, ptx_target: str, target: str) -> tuple[str, ...]:
     """Name by rule 3 the products of a launch that may have other bits where Triton compiles for the target itself."""
     compiled, own = TARGETS[ptx_target].number, TARGETS[target].number
+    if compiled == own:
+        return ()
     found = []
     for a, b, shape in dots:
         row = library_sums(str(a), str(b), target)

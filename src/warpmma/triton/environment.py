@@ -1,6 +1,6 @@
 """WARPMMA_TRITON: the simulated device of a process that does not name one itself.
 
-A target, and options of `device` behind it: `WARPMMA_TRITON=sm_90,hazards=warn,ptx_target=sm_89`.
+A target, and options of `device` behind it: `WARPMMA_TRITON=sm_90,hazards=warn,ptx_target=sm_80/sm_89`.
 """
 
 from __future__ import annotations
@@ -15,9 +15,15 @@ from ..errors import OperandError, shown
 
 VARIABLE = "WARPMMA_TRITON"
 
+
+def _targets(value: str) -> str | tuple[str, ...]:
+    """Read one target, or several with "/" between them."""
+    return tuple(value.split("/")) if "/" in value else value
+
+
 OPTIONS: Mapping[str, Callable[[str], Any]] = MappingProxyType({
-    "ptx_target": str, "hazards": str, "contract": str, "engine": str, "threads": int, "resident": int, "limit": int,
-    "seed": int, "cuda": str,
+    "ptx_target": _targets, "hazards": str, "contract": str, "engine": str, "threads": int, "resident": int,
+    "limit": int, "seed": int, "cuda": str,
 })  # fmt: skip
 
 

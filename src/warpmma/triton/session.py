@@ -11,15 +11,15 @@ The rules:
 4. A launch runs on the device that its arrays belong to, or on the active one's own.
 
 `PTX_TARGETS` has the targets that Triton compiles for, by the target whose bits are computed. A driver assembles PTX
-for older targets, too: what Triton writes for sm_80 has sm_90's bits on sm_90. For sm_90 itself
-`tl.dot` becomes `wgmma`, for sm_100 to sm_110 `tcgen05`, which is not simulated. Descriptors become TMA from sm_90 on.
-A kernel is compiled for the first target of its row that has all of its types: sm_80 has no e4m3, sm_89 has.
+for older targets, too: what Triton writes for sm_80 has sm_90's arithmetic on sm_90. For sm_90 itself `tl.dot` becomes
+`wgmma`, for sm_100 to sm_110 `tcgen05`, which is not simulated. Descriptors become TMA from sm_90 on. A kernel is
+compiled for the first target of its row that has all of its types: sm_80 has no e4m3, sm_89 has.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from types import MappingProxyType
 from typing import Any, Literal
@@ -32,7 +32,7 @@ from .._tracebacks import end_at_caller
 from ..arithmetic import Engine
 from ..errors import OperandError, TargetError, WarpmmaError, shown
 from ..isa import TARGETS, check_known
-from ..machine import Device, DeviceArray, HazardWarning, Limit, Policy
+from ..machine import Device, DeviceArray, HazardWarning, Limit, Policy, Watch
 from ..ptx import PtxEntry
 from .active_device import ActiveDevice, active, current
 from .argument_checks import given_to_triton
@@ -44,13 +44,13 @@ from .interface import TritonInterface, find_triton
 from .simulated_driver import driver_class
 
 PTX_TARGETS = MappingProxyType({
-    70: (70,), 72: (70,), 75: (75,), 80: (80,), 86: (86,), 87: (87,), 88: (86,), 89: (89,), 90: (80, 89),
+    70: (70,), 72: (70,), 75: (75,), 80: (80,), 86: (86,), 87: (87,), 88: (86,), 89: (89,), 90: (90,),
     100: (80, 89), 103: (80, 89), 110: (80, 89), 120: (89,), 121: (89,),
 })  # fmt: skip
 """Number of a target, and of those for which Triton writes, in order, unless `ptx_target` names one."""
 
 
-def ptx_numbers(target: str, ptx_target: str | None) -> tuple[int, ...]:
+def ptx_numbers(target: str, ptx_target: str | Sequence[str] | None) -> tuple[int, ...]:
     """Return the numbers of the targets that Triton compiles for: for the first that has all types of a kernel.
 
     Raises
@@ -60,36 +60,42 @@ def ptx_numbers(target: str, ptx_target: str | None) -> tuple[int, ...]:
 
     Examples
     --------
-    >>> ptx_numbers("sm_90", None), ptx_numbers("sm_90", "sm_89")
-    ((80, 89), (89,))
+    >>> ptx_numbers("sm_90", None), ptx_numbers("sm_90", "sm_89"), ptx_numbers("sm_90", ("sm_80", "sm_89"))
+    ((90,), (89,), (80, 89))
     """
     check_known(target)
     mine = TARGETS[target].number
     if ptx_target is None:
         return PTX_TARGETS[mine]
-    check_known(ptx_target)
-    number = TARGETS[ptx_target].number
-    if number > mine:
-        raise TargetError(
-            f"ptx_target is {shown(ptx_target)}, later than {target}, which does not run it; give an earlier one, or "
-            f"none for sm_{PTX_TARGETS[mine][0]}"
-        )
-    return (number,)
+    names = (ptx_target,) if isinstance(ptx_target, str) else tuple(ptx_target)
+    if not names:
+        raise TargetError(f"ptx_target is {shown(ptx_target)}; expected a target, or several, such as 'sm_80'")
+    for name in names:
+        check_known(name)
+        if TARGETS[name].number > mine:
+            raise TargetError(
+                f"ptx_target is {shown(name)}, later than {target}, which does not run it; give an earlier one, or "
+                f"none for sm_{PTX_TARGETS[mine][0]}"
+            )
+    return tuple(dict.fromkeys(TARGETS[name].number for name in names))
 
 
-def device_target(target: str, ptx: int) -> str:
+def device_target(target: str, ptx: Sequence[int]) -> str:
     """Return the target of the simulated device: from sm_90 on Triton writes for sm_90a where it writes for sm_90.
 
     Examples
     --------
-    >>> device_target("sm_90", 80), device_target("sm_90", 90)
+    >>> device_target("sm_90", (80, 89)), device_target("sm_90", (90,))
     ('sm_90', 'sm_90a')
     """
-    if ptx < 90:
+    latest = max(ptx)
+    if latest < 90:
         return target
-    if ptx != TARGETS[target].number:
-        raise TargetError(f"Triton writes sm_{ptx}a, which {target} does not run; give ptx_target='sm_80' or 'sm_89'")
-    return f"sm_{ptx}a"
+    if latest != TARGETS[target].number:
+        raise TargetError(
+            f"Triton writes sm_{latest}a, which {target} does not run; give ptx_target='sm_80' or 'sm_89'"
+        )
+    return f"sm_{latest}a"
 
 
 class TritonDevice(ActiveDevice):
@@ -134,10 +140,11 @@ class TritonDevice(ActiveDevice):
 
 
 def device(
-    target: str | Device, *, ptx_target: str | None = None,
+    target: str | Device, *, ptx_target: str | Sequence[str] | None = None,
     hazards: Policy | Mapping[str, Policy] = "error", contract: str = "ptxas", engine: Engine = "auto",
     threads: int | None = None, resident: int | None = None, limit: int | Limit | None = None, seed: int = 0,
-    progress: Watched = None, cuda: Literal["cpu"] | None = None,
+    progress: Watched = None, watch: Watch | None = None,
+    timeline: bool | Sequence[int] = False, cuda: Literal["cpu"] | None = None,
 ) -> TritonDevice:  # fmt: skip
     """Make a simulated GPU, for `with warpmma.triton.device("sm_90"):`.
 
@@ -145,10 +152,11 @@ def device(
     ----------
     target : str or Device
         Whose bits are computed; a Device is used itself, with its contents.
-    ptx_target : str, optional
-        What Triton compiles for; by default that of `PTX_TARGETS`: for sm_90, where "sm_90" makes Triton write `wgmma`,
-        sm_80, and sm_89 for kernels with e4m3.
-    hazards, contract, engine, threads, resident, limit, seed, progress
+    ptx_target : str or sequence of str, optional
+        What Triton compiles for; of several, each kernel is compiled for the first that has all of its types. By
+        default it is that of `PTX_TARGETS`: for sm_90, where Triton writes `wgmma`, sm_90 itself. With
+        `("sm_80", "sm_89")` Triton writes `mma` for it.
+    hazards, contract, engine, threads, resident, limit, seed, progress, watch, timeline
         Of every launch, as of `PtxEntry.launch` (`threads` reaches each `mma`, not programs). A kernel that Triton
         compiles without fusing has contract "off". "lane order" is only counted by default: where several lanes hold
         a result, Triton lets all of them store it.
@@ -174,14 +182,16 @@ def device(
         check_pytorch()
     own, name = (target, target.target) if isinstance(target, Device) else (None, target)
     numbers = ptx_numbers(name, ptx_target)
-    wanted = device_target(name, numbers[0])
+    wanted = device_target(name, numbers)
     if own is not None and own.target != wanted:
         raise TargetError(
-            f"Triton writes PTX for {wanted}, which a device of {own.target} does not run; give {wanted!r}"
+            f"Triton writes PTX for {wanted}, which a device of {own.target} does not run; give Device({wanted!r}), or "
+            "ptx_target='sm_80', where Triton writes mma"
         )
     options = {
         "hazards": _policy(hazards), "contract": contract, "engine": engine, "threads": threads, "resident": resident,
         "limit": limit, "seed": seed, "progress": progress,
+        "watch": watch, "timeline": timeline,
     }  # fmt: skip
     return TritonDevice(own or Device(wanted), numbers, options, cuda_on_cpu=cuda == "cpu")
 

@@ -18,10 +18,9 @@ import numpy as np
 
 from ..._text import table
 from ...analysis import Explanation
-from ...cuda import CudaModule
+from ...cuda import CudaModule, arch_for
 from ...cuda import load as load_cuda
 from ...errors import KernelError, LimitError, OperandError, WarpmmaError, shown
-from ...isa import TARGETS, check_known
 from ...machine import Device, HazardError, HazardWarning, Launch, Limit
 from ...ptx import PtxEntry, PtxModule, source_name
 from ...ptx import load as load_ptx
@@ -58,7 +57,7 @@ def add_run(parser: argparse.ArgumentParser) -> None:
     add("--arg", metavar="NAME=VALUE", action="append", default=[], help="an argument; see below")
     add("--shared", type=int, default=0, metavar="BYTES", help="dynamic shared memory")
     add("--target", help="the device's; by default the one that was compiled for, or sm_70")
-    add("--arch", help="what a .cu file is compiled for (default: sm_80, or the target if that is older)")
+    add("--arch", help="what a .cu file is compiled for (default: sm_80, or the target if that is older or sm_90a)")
     add("--option", metavar="OPTION", action="append", default=[], help="for the compiler: --option=-DTILE=32")
     add("--compiler", default="auto", help="auto, nvrtc or nvcc")
     add(
@@ -69,6 +68,7 @@ def add_run(parser: argparse.ArgumentParser) -> None:
     add("--limit", help="where a launch ends: instructions of warps, or seconds as in 10s")
     add("--seed", type=int, default=0, help="of random contents, and of who goes first where CUDA leaves that open")
     add("--save", metavar="FILE.npz", help="all arrays, as they are after the launch, or when it ended")
+    add("--timeline", metavar="FILE.svg", help="asynchronous work: copies, products, arrivals, waits; or .txt, .json")
     add_files(parser, _FILES, "draw the line of shared memory with the most bank conflicts", ["picture"])
     add("--explain", metavar="'LINE lane=L ...'", help="how an element of an mma's result came about; see below")
     add("--json", action="store_true", help="print JSON instead of tables")
@@ -81,6 +81,8 @@ def run_run(options: argparse.Namespace) -> int:
     limit = _limit(options.limit)
     if options.save is not None and not options.save.endswith(".npz"):
         raise OperandError(f"--save {shown(options.save)}: expected a file *.npz")
+    if options.timeline is not None and not options.timeline.endswith((".svg", ".txt", ".json")):
+        raise OperandError(f"--timeline {shown(options.timeline)}: expected a file *.svg, *.txt or *.json")
     files = files_of(options, _FILES)
     if options.seed < 0:
         raise OperandError(f"--seed {options.seed}: expected an integer from 0 on")
@@ -96,7 +98,7 @@ def run_run(options: argparse.Namespace) -> int:
             report = entry.launch(
                 device, sizes["grid"], sizes["block"], [x.value for x in arguments], shared=options.shared,
                 cluster=cluster, hazards=options.hazards, limit=limit, seed=options.seed,
-                watch=None if asked is None else asked.watch,
+                watch=None if asked is None else asked.watch, timeline=options.timeline is not None,
             )  # fmt: skip
     except (WarpmmaError, KeyboardInterrupt) as error:  # print and keep what there is until then
         stopped, report = error, error.report if isinstance(error, LimitError) else None
@@ -110,6 +112,8 @@ def run_run(options: argparse.Namespace) -> int:
     if ran and report is not None:
         for path, _ in files:
             _picture(path, report)
+        if options.timeline is not None:
+            _timeline(options.timeline, report)
     name = options.kernel or source_name(entry.name)
     title = f"{name} of {options.file} on {device.target}: grid {options.grid}, block {options.block}"
     title += f", cluster {options.cluster}" if options.cluster is not None else ""
@@ -159,12 +163,9 @@ def _module(options: argparse.Namespace) -> PtxModule:
             if getattr(options, name):
                 raise OperandError(f"--{name} is for what is compiled; {options.file} is PTX")
         return load_ptx(options.file)
-    if options.target is not None:
-        check_known(options.target)
-    older = options.target is not None and TARGETS[options.target].number < 80
     names = [options.kernel] if options.kernel and "<" in options.kernel else []
     return load_cuda(
-        Path(options.file), arch=options.arch or (options.target if older else "sm_80"), options=options.option,
+        Path(options.file), arch=options.arch or arch_for(options.target or "sm_80"), options=options.option,
         names=names, compiler=options.compiler,
     )  # fmt: skip
 
@@ -194,6 +195,13 @@ def _picture(path: str, report: Launch) -> None:
         return
     worst = max(sites, key=lambda site: sites[site].conflicts)
     write_file(path, lambda stream: stream.write(report.svg(worst).encode()))
+
+
+def _timeline(path: str, report: Launch) -> None:
+    timeline = report.timeline
+    assert timeline is not None  # it was asked for
+    kinds = {"svg": timeline.svg, "txt": timeline.text, "json": timeline.json}
+    write_file(path, lambda stream: stream.write(kinds[path.rpartition(".")[2]]().encode()))
 
 
 def _text(

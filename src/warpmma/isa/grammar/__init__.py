@@ -11,6 +11,7 @@ from .signatures import (
     RegisterType,
     Signature,
     address,
+    check_since,
     fragments,
     numbered,
     packed,

@@ -18,8 +18,10 @@ from dataclasses import dataclass, field
 from typing import Literal, cast
 
 from ..._records import Shown
+from ...errors import TargetError
 from ...layouts import Layout, Operand
 from ...registers import Packing
+from ..gpus import since
 
 RegisterType = Literal["b16", "b32", "b64", "pred", "imm"]
 Role = Literal["result", "source", "address", "mask", "policy"]
@@ -89,6 +91,8 @@ class OperandSpec(Shown):
         Legal values of an immediate; all if empty.
     within : bool
         Whether it is written within the brackets of the address before it (rule 5).
+    since : str
+        First target that takes an optional operand, if later than that of the instruction; "" if it is not.
     selector : str
         What a video instruction writes after it, such as "b0", or "-" before it.
     """
@@ -113,6 +117,7 @@ class OperandSpec(Shown):
     default: int | None = None
     values: Collection[int] = field(default=(), compare=False)
     within: bool = False
+    since: str = ""
     selector: str = ""
 
     def __str__(self) -> str:
@@ -176,6 +181,14 @@ class OperandSpec(Shown):
 
 
 Signature = tuple[OperandSpec, ...]
+
+
+def check_since(row: object, spec: OperandSpec, target: str) -> None:
+    """Raise `TargetError` if a target has an instruction without an operand that is given."""
+    if spec.since and target not in since(spec.since):
+        raise TargetError(
+            f"{row} takes the operand {spec} from {spec.since} on; got {target}, which has it without that operand"
+        )
 
 
 def value(name: str | tuple[str, ...], type_: str, **more: object) -> OperandSpec:

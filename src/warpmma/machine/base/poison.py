@@ -36,6 +36,8 @@ class Origin:
         What was found.
     other : Site or None
         The line of the other party: the write of a race, the pending copy.
+    rule : str
+        The rule of asynchronous order that is broken; "" for others.
     """
 
     number: int
@@ -43,6 +45,7 @@ class Origin:
     site: Site
     detail: str
     other: Site | None = None
+    rule: str = ""
 
 
 class Poison(NamedTuple):

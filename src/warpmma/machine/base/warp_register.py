@@ -7,11 +7,15 @@ The rules:
    poison; otherwise all are. Reading poison is a hazard; in programs it propagates (`computing`).
 2. An instruction writes the lanes that execute it; other lanes keep what they had.
 3. A shadow names the line that made the poison, and its origin, if that was a read.
+4. Lanes that an asynchronous instruction writes hold poison until it is complete: a shadow knows which of its lanes
+   hold what which of these (`Pending`) writes. So do the shadows of copies of the register; what is computed from it
+   stays poison.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -21,6 +25,13 @@ from .poison import Origin
 from .site import Site
 
 _KINDS = {np.dtype(dtype): kind for kind, dtype in DTYPES.items()}
+
+
+class Pending(Protocol):
+    """An asynchronous instruction that writes registers."""
+
+    active: Array  # warps in which it is not complete, bool `[block, warp]`
+    origin: Origin | None  # of the poison that its registers hold meanwhile
 
 
 class RegisterShadow:
@@ -36,14 +47,17 @@ class RegisterShadow:
         The poison bits, of the register's dtype, `[..., lane]`; None if all bits of the other lanes are.
     origin : Origin or None
         Where the poison comes from; None if lanes have not written the register.
+    pending : tuple of (Pending, ndarray of bool)
+        What writes it, and its lanes `[..., lane]` (rule 4).
     """
 
-    __slots__ = ("bits", "origin", "site", "written")
+    __slots__ = ("bits", "origin", "pending", "site", "written")
 
     def __init__(
-        self, written: Array, site: Site | None = None, bits: Array | None = None, origin: Origin | None = None
-    ) -> None:
-        self.written, self.site, self.bits, self.origin = written, site, bits, origin
+        self, written: Array, site: Site | None = None, bits: Array | None = None, origin: Origin | None = None,
+        pending: Sequence[tuple[Pending, Array]] = (),
+    ) -> None:  # fmt: skip
+        self.written, self.site, self.bits, self.origin, self.pending = written, site, bits, origin, tuple(pending)
 
     def poison(self, lanes: Array) -> Array:
         """Return which of some lanes hold poison."""
@@ -59,7 +73,20 @@ class RegisterShadow:
 
     def made_at(self, site: Site) -> RegisterShadow:
         """Return the same shadow with another line that made it."""
-        return RegisterShadow(self.written, site, self.bits, self.origin)
+        return RegisterShadow(self.written, site, self.bits, self.origin, self.pending)
+
+    def without(self, lanes: Array) -> RegisterShadow:
+        """Return the shadow of other poison than of what is pending, with some lanes that hold none."""
+        bits = None if self.bits is None else np.where(lanes, self.bits.dtype.type(0), self.bits)
+        origin = None if any(by.origin is self.origin for by, _ in self.pending) else self.origin
+        return RegisterShadow(self.written | lanes, self.site, bits, origin)
+
+    def not_complete(self) -> Array:
+        """Return the lanes in which what writes them is not complete (rule 4)."""
+        found = np.zeros(self.written.shape, bool)
+        for by, lanes in self.pending:
+            found |= lanes & by.active[..., None]
+        return found
 
 
 class WarpRegister:
@@ -107,13 +134,16 @@ def merged(old: WarpRegister, new: WarpRegister, lanes: Array) -> WarpRegister:
     return WarpRegister(np.where(lanes, new.bits, old.bits), shadow)
 
 
-def settled(register: WarpRegister, lanes: Array) -> WarpRegister:
-    """Return a register whose poison in some lanes is none any more: it was pending, and is complete."""
+def settled(register: WarpRegister) -> WarpRegister:
+    """Return a register whose lanes are values if what writes them is complete now (rule 4)."""
     shadow = register.shadow
-    if shadow is None or (written := shadow.written | lanes).all():
-        return WarpRegister(register.bits, None, register.part)
-    bits = None if shadow.bits is None else np.where(lanes, register.bits.dtype.type(0), shadow.bits)
-    return WarpRegister(register.bits, RegisterShadow(written, shadow.site, bits, shadow.origin), register.part)
+    if shadow is None or not shadow.pending:
+        return register
+    left = shadow.not_complete()
+    found = shadow.without(np.logical_or.reduce([lanes for _, lanes in shadow.pending]) & ~left)
+    if left.any():
+        found.pending, found.origin = shadow.pending, shadow.origin
+    return WarpRegister(register.bits, None if found.written.all() else found, register.part)
 
 
 def merged_shadow(
@@ -138,4 +168,8 @@ def merged_shadow(
         bits = np.where(lanes, *masks)
     origin = next((x.origin for x in known if x.origin is not None), None)
     made = None if new is None else new.site
-    return RegisterShadow(written, made or site or (None if old is None else old.site), bits, origin)
+    found = RegisterShadow(written, made or site or (None if old is None else old.site), bits, origin)
+    for x, some in ((new, lanes), (old, ~lanes)):
+        if x is not None and x.pending:
+            found.pending += tuple((by, left) for by, of in x.pending if (left := of & some).any())
+    return found

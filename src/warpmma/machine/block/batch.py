@@ -19,7 +19,17 @@ from ..base import Lanes, Origin, Poison, RegisterShadow, Site, WarpRegister, is
 from ..memory import GlobalMemory, GlobalSpace, LocalMemory, SharedMemory
 from ..order import History, ThreadScopes, VectorClock, VectorClocks, joined
 from ..report import Costs, Reporter, Watching
-from ..sync import AsyncOperations, Barriers, ClusterBarrier, MbarrierPhases, RegisterLimits, WarpgroupProducts
+from ..sync import (
+    AsyncOperations,
+    Barriers,
+    ClusterBarrier,
+    LateReads,
+    MapReads,
+    MbarrierPhases,
+    RegisterLimits,
+    TimelineRecorder,
+    WarpgroupProducts,
+)
 
 Results = tuple[WarpRegister, ...]
 
@@ -58,6 +68,8 @@ class Batch:
         Whether poison travels through operations on registers: rule 2 of `computing`.
     watching : Watching, optional
         Keeps operands of `mma`.
+    timeline : TimelineRecorder, optional
+        Records asynchronous work.
 
     Attributes
     ----------
@@ -68,6 +80,7 @@ class Batch:
         self, *, blocks: range, threads: int, target: str, memory: GlobalMemory, shared: int, reporter: Reporter,
         costs: Costs, history: History, cluster: int = 1, engine: Engine = "auto", workers: int | None = None,
         seed: int = 0, poison_travels: bool = False, watching: Watching | None = None,
+        timeline: TimelineRecorder | None = None,
     ) -> None:  # fmt: skip
         self.target, self.memory, self.reporter, self.costs = target, memory, reporter, costs
         self.engine, self.workers, self.seed, self.blocks = engine, workers, seed, blocks
@@ -81,18 +94,37 @@ class Batch:
         self.global_space = GlobalSpace(memory, self.clocks, reporter)
         self._at_exit: dict[int, VectorClock | None] = {}  # what threads knew that have exited, by block
         reporter.first_block = blocks.start
+        self.timeline = timeline
+        if timeline is not None:
+            timeline.begin([reporter.running(place) for place in range(len(blocks))], self.shared)
 
     # Made at their first use: most batches need few of them.
 
     @cached_property
     def async_operations(self) -> AsyncOperations:
         """Asynchronous operations of its threads."""
-        return AsyncOperations(self.reporter, self.clocks, self.seed)
+        made = AsyncOperations(self.reporter, self.clocks, self.seed)
+        made.told = None if self.timeline is None else self.timeline.operation
+        return made
 
     @cached_property
     def register_limits(self) -> RegisterLimits:
         """The `setmaxnreg` of its warps."""
         return RegisterLimits(self.reporter)
+
+    @cached_property
+    def late_reads(self) -> LateReads | None:
+        """Loads that may be in flight when threads signal; None where no hazards are looked for."""
+        if not self.reporter.tracking:
+            return None
+        late = LateReads(self.reporter, self.clocks, self.lanes.shape)
+        self.shared.watches("late reads", reads=late.read, writes=late.written)
+        return late
+
+    @cached_property
+    def map_reads(self) -> MapReads:
+        """Reads of tensor maps in global memory by its copies."""
+        return MapReads(self.reporter, self.clocks, self.lanes.shape)
 
     @cached_property
     def warpgroups(self) -> WarpgroupProducts:
@@ -112,7 +144,9 @@ class Batch:
     @cached_property
     def phases(self) -> MbarrierPhases:
         """The phases of its mbarriers."""
-        return MbarrierPhases(self.clocks, self.shared, self.lanes.shape)
+        made = MbarrierPhases(self.clocks, self.shared, self.lanes.shape)
+        made.told = None if self.timeline is None else self.timeline.phase
+        return made
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -150,7 +184,9 @@ class Batch:
             if left[block] or known is None:
                 self._at_exit[block] = known
             else:
-                self.shared.ended(block, self.phases.known_at, known)
+                late = None if "late_reads" not in vars(self) or self.late_reads is None else self.late_reads.at_end
+                self.shared.ended(block, self.phases.known_at, known, late)
+                self.shared.outlived(block, self.phases.unheard(block, known))
 
     def hasten(self, rounds: int) -> bool:
         """Complete asynchronous operations after rounds of polls without success; False if there are none."""
@@ -172,6 +208,8 @@ class Batch:
             self.async_operations.finish()
         if "register_limits" in vars(self):
             self.register_limits.finish()
+        if "map_reads" in vars(self):
+            self.map_reads.finish()
 
     def shuffled(self, number: int) -> Array | None:
         """Return an order for a number of turns, drawn from the seed and the time; None for the given order."""

@@ -2,3 +2,4 @@
 
 from .computing import compute
 from .dispatch import execute, handler
+from .timeline_recording import Handler, recorded

@@ -90,18 +90,21 @@ def _copied(
 ) -> None:  # fmt: skip
     """Begin copies of so many bytes."""
     to, origin, barriers = where
-    found: Array = np.zeros((int(np.count_nonzero(lanes)), size), np.uint8)
+    number = int(np.count_nonzero(lanes))
+    found: Array | None = None
     held: Poison | None = None
     sources: list[Touched] = []
     for _, allocation, touch in touches(batch, site, row.origin, origin, size, lanes, _UNIT) if size else ():
         data, poison = allocation.load(touch.in_async_proxy(), 1)
-        if len(data) == len(found):  # of all lanes
-            found = data
-        else:
+        if len(data) < number:  # some lanes reach nothing, or another piece of memory
+            found = np.zeros((number, size), np.uint8) if found is None else found
             found[touch.lanes[lanes]] = data
+        else:
+            found = data
         if poison is not None and poison.origin is not None:
             held = poison.on(touch.lanes[lanes], found.shape, held)
         sources.append((allocation, touch))
+    found = np.zeros((number, size), np.uint8) if found is None else found
     for space in (row.origin, row.to):
         batch.costs.moved(site, space.partition("::")[0], found.size)
     if held is not None and row.operation:

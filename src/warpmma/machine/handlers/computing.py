@@ -10,6 +10,8 @@ The rules:
    of it brings poison; a poisoned membermask, or source lane, is reported.
 3. With "strict", poison propagates through operations of one lane, and in kernels in Python through rows that say so.
 4. Poison names the line that made it first, or the last line that moved it to another lane.
+5. A copy of a register that an asynchronous instruction writes is complete when that is (rule 4 of `warp_register`);
+   whatever else is computed from it stays poison.
 """
 
 from __future__ import annotations
@@ -40,10 +42,11 @@ def compute(batch: Batch, site: Site, row: Operation, operands: Sequence[Any], l
         if row.passes is None:
             made = next((x.site for x in shadows if x.site is not None), site)
     results = _together(batch, site, row, bits, lanes) if row.lanes else batch.function(row)(*bits)
-    return tuple(
+    found = tuple(
         batch.made(np.asarray(x, DTYPES[kind]), lanes, made, None if i and row.passes else poison, origin)
         for i, (x, kind) in enumerate(zip(results, row.outputs, strict=True))
     )
+    return _pending(row, registers, found) if poison is not None else found
 
 
 def _followed(
@@ -71,10 +74,21 @@ def _followed(
         else:
             poison = list(row.carriage(row.compute, bits, masks, dtypes))
             made = found.site
-    return tuple(
+    made_of = tuple(
         batch.made(np.asarray(x, DTYPES[kind]), lanes, made, mask, None if found is None else found.origin)
         for x, kind, mask in zip(results, row.outputs, poison, strict=True)
     )
+    return _pending(row, registers, made_of) if found is not None else made_of
+
+
+def _pending(row: Operation, registers: Sequence[WarpRegister], results: Results) -> Results:
+    """Return results; what is pending in a register is pending in its copy (rule 5)."""
+    if row.travels:
+        pending = tuple(each for x in registers if x.shadow is not None for each in x.shadow.pending)
+        for x in results:
+            if x.shadow is not None:
+                x.shadow.pending = pending
+    return results
 
 
 def _masks(operands: Sequence[Any], found: Carried) -> list[Array | None]:

@@ -62,11 +62,16 @@ def _parts(batch: Batch, site: Site, register: Any, size: int, lanes: Array) -> 
 
 def group(batch: Batch, site: Site, row: CopyGroup, operands: Sequence[Any], lanes: Array) -> Results:
     """Commit or wait."""
+    reads = batch.map_reads if row.bulk and "map_reads" in vars(batch) else None
     if row.action == "wait_group":
         (groups,) = operands
+        if reads is not None:
+            reads.wait(lanes, groups)
         batch.async_operations.wait(lanes, groups, _groups(row), read=row.read)
         return ()
     if row.action == "commit":
+        if reads is not None:
+            reads.commit(lanes)
         batch.async_operations.commit(lanes, _groups(row))
     else:
         batch.async_operations.wait(lanes, -1, "cp.async")

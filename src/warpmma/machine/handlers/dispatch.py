@@ -7,11 +7,12 @@ known class is a row in `operations`; adding a class is a line in `_HANDLERS`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
+from operator import add
 from typing import Any
 
 from ..._arrays import Array
-from ...errors import UnsupportedError
 from ...isa import Instruction, PtxInstruction, WarpgroupInstruction
 from ...operations import (
     Access,
@@ -38,6 +39,7 @@ from ...operations import (
     WarpgroupMultiply,
     WmmaMove,
     WmmaMultiply,
+    warpgroup_multiply,
 )
 from ..base import Site
 from ..block import Batch, Results
@@ -57,8 +59,7 @@ from . import (
     warpgroup_unit,
 )
 from .python_operands import bound
-
-Handler = Callable[[Batch, Site, Any, Sequence[Any], Array], Results]
+from .timeline_recording import Handler, recorded
 
 _HANDLERS: Mapping[type, Handler] = {
     Operation: computing.compute,
@@ -89,7 +90,6 @@ _HANDLERS: Mapping[type, Handler] = {
 }
 
 _REGISTERS = (Operation, Instruction, WmmaMultiply)  # rule 7 of `barriers`
-_NOT_IN_PYTHON = frozenset((WarpgroupInstruction, WarpgroupGroup))  # their registers settle in programs alone
 
 
 def handler(row: PtxInstruction) -> Handler:
@@ -122,15 +122,13 @@ def execute(batch: Batch, site: Site, row: PtxInstruction, operands: Sequence[An
         What is a hazard, and not asked to be a warning.
     OperandError
         Operands that do not fit the row.
-    UnsupportedError
-        `wgmma`, which only programs run.
     """
-    if type(row) in _NOT_IN_PYTHON:
-        raise UnsupportedError(
-            f"{row} runs in kernels of PTX, CUDA C++ and Triton, not in kernels in Python; expected a text of PTX, or "
-            "warpmma.execute for one product"
-        )
+    if isinstance(row, WarpgroupInstruction):
+        row = warpgroup_multiply(row, len(operands) > 1 and isinstance(operands[1], list | tuple))
     if batch.lanes.any_waiting and type(row) not in _REGISTERS and (lanes & batch.lanes.waiting).any():
         batch.stand(lanes, site)
     batch.costs.count(site, lanes)
-    return _HANDLERS[type(row)](batch, site, row, bound(batch, row, operands), lanes)
+    if batch.timeline is None:
+        return _HANDLERS[type(row)](batch, site, row, bound(batch, row, operands), lanes)
+    handle = recorded(_HANDLERS[type(row)], partial(add, batch.timeline.now, 1))
+    return handle(batch, site, row, bound(batch, row, operands), lanes)

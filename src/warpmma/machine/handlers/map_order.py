@@ -1,6 +1,6 @@
 """Order of tensor maps: which copies use a map that the launch has changed, and that their thread has not acquired.
 
-The rules (A19 and A20 of `report.asynchronous_rules`):
+The rules (A19 to A21 of `report.asynchronous_rules`):
 
 1. A copy reads its map through a proxy of its own. What threads of the launch have written to a map in global memory
    crosses to that proxy by `fence.proxy.tensormap::generic.acquire` at the address of the map: all that the thread of
@@ -8,9 +8,14 @@ The rules (A19 and A20 of `report.asynchronous_rules`):
 2. Policy "strict" also demands the release: `tensormap.cp_fenceproxy` or `fence.proxy.tensormap::generic.release` by a
    thread that knows the write. An acquire lets cross what its thread knows to be released.
 3. Both fences also order other accesses, as `fence.acquire` and `fence.release` of their scope do.
+4. What a copy in bulk has written to a map crosses in the same way, once the thread of the acquire has observed that
+   the copy is complete.
+5. A map must not change while a copy may still read it: `sync.map_reads`.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -18,7 +23,8 @@ from ..._arrays import Array
 from ..base import Site
 from ..block import Batch
 from ..memory import Allocation, Touch
-from ..order import thread_of
+from ..order import asynchronous, thread_of
+from ..sync import Signal, Touched
 
 _RELEASED = "released maps"
 
@@ -61,7 +67,7 @@ def check_map(batch: Batch, site: Site, allocation: Allocation, touch: Touch, at
         ):
             if rule == "A20" and not batch.reporter.strict:
                 continue
-            bad = touch.clocks.uncrossed(words[which], touch.who.some(which), key)
+            bad = touch.clocks.uncrossed(words[which], touch.who.some(which), key, operations=True)
             if bad is None:
                 continue
             lane, grain = np.argwhere(bad)[0]
@@ -70,7 +76,15 @@ def check_map(batch: Batch, site: Site, allocation: Allocation, touch: Touch, at
             where = np.zeros(touch.lanes.shape, bool)
             where[tuple(lane_of[which[bad.any(axis=1)]].T)] = True
             line = "" if other is None else f" at {other}"
-            detail = (
-                f"warp {thread_of(word)[0]} changed the tensor map{line}, and no {says} lies on the way to this copy"
-            )
+            whose = "a copy in bulk" if asynchronous(word) else f"warp {thread_of(word)[0]}"
+            detail = f"{whose} changed the tensor map{line}, and no {says} lies on the way to this copy"
             batch.reporter.report("proxy", site, where, at, detail, other, rule=rule)
+
+
+def note_reads(batch: Batch, maps: Sequence[Touched], signals: list[Signal], lanes: Array) -> None:
+    """Note that copies of lanes, which signal mbarriers or join groups, read maps that a kernel can write (rule 5)."""
+    if not batch.reporter.tracking:
+        return
+    for allocation, touch in maps:
+        if allocation.data.flags.writeable and len((some := touch.of(lanes)).offset):
+            batch.map_reads.note(allocation, some, signals)

@@ -29,10 +29,10 @@ from ...operations import Atomic, Space, TensorCopy, row
 from ..base import Origin, Poison, Site
 from ..block import Batch, Results, touches
 from ..memory import Allocation, Touch
-from ..sync import AsyncOperation, Combine, Groups, Touched
+from ..sync import AsyncOperation, Combine, Groups, Signal, Touched
 from .bulk_copying import destinations
 from .load_store import address, read
-from .map_order import check_map
+from .map_order import check_map, note_reads
 from .mbarriers import signal
 from .updating import taking_turns
 
@@ -72,7 +72,8 @@ def copy_box(batch: Batch, site: Site, row: TensorCopy, operands: Sequence[Any],
     """Begin copies of boxes."""
     at, where, barriers, numbers, mask = _given(batch, site, row, operands, lanes)
     lanes = lanes & batch.reporter.aligned(site, at, _LINE, lanes)
-    copies, lanes = _copies(batch, site, row, at, where, numbers, lanes)
+    maps, held, lanes = read_maps(batch, site, where, lanes)
+    copies, lanes = _copies(batch, site, row, at, where, maps, numbers, lanes)
     if not copies:
         return ()
     moved = sum(copy.far_bytes for copy in copies)
@@ -80,16 +81,20 @@ def copy_box(batch: Batch, site: Site, row: TensorCopy, operands: Sequence[Any],
     batch.costs.moved(site, "shared", moved if row.direction == "store" else sum(x.box.copied_bytes for x in copies))
     if row.direction == "store":
         _store(batch, site, row, copies, lanes)
+        note_reads(batch, held, [], lanes)
     else:
         assert barriers is not None
         sizes: Array = np.zeros(lanes.shape, np.int64)
         sizes[lanes] = [copy.box.copied_bytes for copy in copies]
         number: Array = np.cumsum(lanes).reshape(lanes.shape) - 1
+        signals: list[Signal] = []
         for to, counters, some in destinations(batch, site, at, barriers, mask, lanes):
             mine = [copies[i].at(place) for i, place in zip(number[some].tolist(), to[some].tolist(), strict=True)]
             operations = _load(batch, site, row, mine, some)
             for found in signal(batch, site, counters, sizes, some):
                 batch.async_operations.arrival(site, to, found.touch.lanes, found, operations)
+                signals.append(found)
+        note_reads(batch, held, signals, lanes)
     return ()
 
 
@@ -121,10 +126,10 @@ def _given(
 
 
 def _copies(
-    batch: Batch, site: Site, row: TensorCopy, at: Array, where: Array, numbers: Array, lanes: Array
-) -> tuple[list[_Copy], Array]:
+    batch: Batch, site: Site, row: TensorCopy, at: Array, where: Array, maps: Sequence[bytes], numbers: Array,
+    lanes: Array,
+) -> tuple[list[_Copy], Array]:  # fmt: skip
     """Return the copies of lanes, and which lanes have one; report those that have none."""
-    maps, lanes = read_maps(batch, site, where, lanes)
     copies: list[_Copy] = []
     found: Array = np.zeros(lanes.shape, bool)
     for lane, place, given, encoded in zip(
@@ -143,8 +148,9 @@ def _copies(
     return copies, found
 
 
-def read_maps(batch: Batch, site: Site, where: Array, lanes: Array) -> tuple[list[bytes], Array]:
-    """Return the 128 bytes at the generic addresses of lanes, and which lanes have some (rule 1)."""
+def read_maps(batch: Batch, site: Site, where: Array, lanes: Array) -> tuple[list[bytes], list[Touched], Array]:
+    """Return the 128 bytes at the generic addresses of lanes, the reads, and which lanes have some (rule 1)."""
+    held: list[Touched] = []
     found: Array = np.zeros((*lanes.shape, _MAP_BYTES), np.uint8)
     there: Array = np.zeros(lanes.shape, bool)
     for space, allocation, touch in touches(batch, site, "generic", where, _MAP_BYTES, lanes, _MAP_LINE):
@@ -152,11 +158,12 @@ def read_maps(batch: Batch, site: Site, where: Array, lanes: Array) -> tuple[lis
             says = f"a tensor map of a copy has to be in global, constant or parameter memory, not in {space.name}"
             batch.reporter.report("bounds", site, touch.lanes, where, says)
             continue
-        found[touch.lanes], poison = allocation.load(touch, 1)
+        found[touch.lanes], poison = allocation.load(replace(touch, later=True), 1)
         check_map(batch, site, allocation, touch, where)
         batch.decide(site, poison and poison.on(touch.lanes, found.shape), touch.lanes)
         there |= touch.lanes
-    return [x.tobytes() for x in found[there]], there
+        held.append((allocation, touch))
+    return [x.tobytes() for x in found[there]], held, there
 
 
 @lru_cache(maxsize=64)

@@ -4,8 +4,10 @@ The rules (PTX ISA 9.1, 9.7.9.27; `layouts.tensor_maps.map_fields`):
 
 1. `tensormap.replace` reads and writes all 128 bytes of a map, weakly. A value that no map has is a hazard of the kind
    "bounds".
-2. `tensormap.cp_fenceproxy` is one of a whole warp. Its first lane copies the 128 bytes, and all lanes release what
-   they did before it, at the scope.
+2. `tensormap.cp_fenceproxy` is one of a whole warp: no lane goes on before all have executed it (`.sync`), and what it
+   does, copy and then release at the scope, each lane that executes it has done. Here the first lane copies the 128
+   bytes, and the others are ordered behind that, as behind an act of their own: a lane that acquires the map and copies
+   with it needs no `__syncwarp()`. Nothing else that lanes did is ordered among them.
 """
 
 from __future__ import annotations
@@ -72,7 +74,18 @@ def publish(batch: Batch, site: Site, row: MapPublication, operands: Sequence[An
     data, poison = load(batch, site, "shared", places[1], _BYTES, first, element=1)
     held = None if poison is None else Poison(poison.bits, poison.origin)
     store(batch, site, "global", places[0], data, first, poison=held)
-    if batch.reporter.tracking:
+    if batch.reporter.tracking and lanes.any():
+        _order_lanes(batch, site, first, lanes)
         release_maps(batch, lanes)
         batch.clocks.fence(lanes, "release", batch.clocks.scopes.of(row.scope))
     return ()
+
+
+def _order_lanes(batch: Batch, site: Site, first: Array, lanes: Array) -> None:
+    """Order lanes of warps behind what the first lane of each has done (rule 2)."""
+    words: Array = np.zeros(lanes.shape, np.uint64)
+    words[first] = batch.clocks.who(batch.clocks.tick(site), first, int(np.count_nonzero(first))).words
+    of_warp = np.broadcast_to(words.max(axis=-1, keepdims=True), lanes.shape)
+    others = lanes & ~first & (of_warp > 0)
+    if others.any():
+        batch.clocks.observe(np.argwhere(others), of_warp[others])

@@ -150,10 +150,12 @@ def multiply_matrices(batch: Batch, site: Site, row: WmmaMultiply, operands: Seq
     check_whole(batch, site, lanes)
     names: tuple[Operand, ...] = ("A", "B", "C", "D")
     layouts = {name: row.layout(name, batch.target) for name in names}
-    given, items, read_from = {}, iter(operands), list[WarpRegister]()
+    given, fragments = {}, dict[str, Array]()
+    items, read_from = iter(operands), list[WarpRegister]()
     for name, spec in zip(names, row.sources, strict=False):
         registers = [next(items) for _ in spec.names]
-        given[name] = collected(layouts[name], batch.read_fragment(site, registers, lanes))
+        fragments[name] = batch.read_fragment(site, registers, lanes)
+        given[name] = collected(layouts[name], fragments[name])
         read_from += registers
     d = np.empty(given["C"].shape[:2] + layouts["D"].shape[-2:], layouts["D"].packing.dtype)
     m, n = d.shape[-2:]
@@ -171,6 +173,10 @@ def multiply_matrices(batch: Batch, site: Site, row: WmmaMultiply, operands: Seq
             )
     flat = d.reshape(*d.shape[:2], -1)[..., layouts["D"].flat]
     packed = layouts["D"].packing.join(flat)
+    if batch.watching is not None:
+        blocks = [batch.reporter.running(place) for place in range(len(batch.blocks))]
+        some = np.asarray(lanes.any(axis=-1))
+        batch.watching.see(site, row, batch.target, blocks, some, {"D": packed, **fragments}, {})
     held = batch.carried(read_from, site, lanes) if batch.reporter.follows else None
     if held is None:
         return batch.fragment(packed, lanes, site)

@@ -57,20 +57,23 @@ def multiply(batch: Batch, site: Site, row: WarpgroupMultiply, operands: Sequenc
     scale, of_c = _scale(batch, site, given["scale-d"], which, lanes), lanes.copy()
     of_c[which.warps_of(~scale)] = False
     held = _Held()
-    c = codes_in_registers(record, "C", _registers(batch, site, given["c"], which, of_c, held, "C", record))
+    in_c = _registers(batch, site, given["c"], which, of_c, held, "C", record)
+    c, kept = codes_in_registers(record, "C", in_c), {"C": in_c}
     c[~scale] = 0
     tiles: list[tuple[Operand, Any, int]] = [("B", given["b-desc"], numbers.get("imm-trans-b", 0))]
     codes: dict[str, Array] = {}
     if row.in_registers:
-        a = _registers(batch, site, given["a"], which, lanes, held, "A", record)
-        codes["A"] = codes_in_registers(record, "A", a)
+        kept["A"] = _registers(batch, site, given["a"], which, lanes, held, "A", record)
+        codes["A"] = codes_in_registers(record, "A", kept["A"])
     else:
         tiles.append(("A", given["a-desc"], numbers.get("imm-trans-a", 0)))
     metadata = _metadata(batch, site, given, which, lanes)
     sources: list[Touched] = []
+    read_by: dict[str, tuple[Array, bool, Array]] = {}
     for operand, descriptor, transposed in tiles:
         words = _descriptors(batch, site, operand, descriptor, which, lanes)
         codes[operand] = _tile(batch, site, record, operand, words, bool(transposed), which, sources, held)
+        read_by[operand] = words, bool(transposed), codes[operand]
     options = WarpgroupOptions(
         imm_a=numbers.get("imm-scale-a", 1), imm_b=numbers.get("imm-scale-b", 1), selector=numbers.get("selector", 0)
     )
@@ -83,13 +86,36 @@ def multiply(batch: Batch, site: Site, row: WarpgroupMultiply, operands: Sequenc
     except MetadataError as error:
         batch.reporter.report("metadata", site, lanes, detail=str(error))
         found = replace(call, options=replace(options, undefined="hardware")).run(batch.workers)
-    _put(d, which, in_registers(record, "D", found))
+    in_d = in_registers(record, "D", found)
+    _put(d, which, in_d)
+    if batch.watching is not None:
+        kept |= {"D": in_d} if metadata is None else {"D": in_d, "metadata": metadata}
+        plain = {"scale_d": scale, "imm_a": options.imm_a, "imm_b": options.imm_b, "selector": options.selector}
+        _watched(batch, site, record, which, kept, plain, read_by)
     bits = _poison_of_d(record, held, which, d)
-    origin = batch.warpgroups.issue(site, lanes, sources, marked=bits is None)
+    made = batch.warpgroups.issue(site, lanes, sources, marked=bits is None)
     if bits is not None:
         return batch.fragment(d, lanes, held.site or site, bits, held.origin)
-    pending = None if origin is None else np.broadcast_to(lanes[:, :, None], d.shape)
-    return batch.fragment(d, lanes, site, pending, origin)
+    if made is None:
+        return batch.fragment(d, lanes, site)
+    results = batch.fragment(d, lanes, site, np.broadcast_to(lanes[:, :, None], d.shape), made.origin)
+    for x in results:
+        if x.shadow is not None:
+            x.shadow.pending = ((made, lanes),)
+    return results
+
+
+def _watched(
+    batch: Batch, site: Site, record: WarpgroupInstruction, which: _Groups, registers: dict[str, Array],
+    numbers: dict[str, Any], tiles: dict[str, tuple[Array, bool, Array]],
+) -> None:  # fmt: skip
+    """Let a `Watch` see the product."""
+    assert batch.watching is not None
+    places = [
+        (batch.reporter.running(block), block, warp)
+        for block, warp in zip(which.block.tolist(), which.warp.tolist(), strict=True)
+    ]
+    batch.watching.see_warpgroups(site, record, batch.target, places, registers, numbers, tiles, batch.shared.of_block)
 
 
 def _given(row: WarpgroupMultiply, operands: Sequence[Any]) -> tuple[dict[str, Any], dict[str, int]]:
@@ -190,16 +216,18 @@ def _registers(
 ) -> Array:  # fmt: skip
     """Return the registers of warpgroups, `[n, register, 128]`; a C that is pending may be read (rule 3)."""
 
-    def pending(x: WarpRegister) -> bool:
-        return name == "C" and x.shadow is not None and batch.warpgroups.pending(x.shadow.origin)
+    def checked(x: WarpRegister) -> WarpRegister:
+        if name != "C" or x.shadow is None or not x.shadow.pending:
+            return x
+        return WarpRegister(x.bits, x.shadow.without(x.shadow.not_complete()))
 
     def of_groups(registers: Array) -> Array:
         return np.moveaxis(_of_warps(registers, which), 1, 2).reshape(len(which.block), registers.shape[2], -1)
 
-    checked = [WarpRegister(x.bits) if pending(x) else x for x in given]
+    accumulated = [checked(x) for x in given]
     if not batch.reporter.follows:
-        read(batch, site, checked, lanes)
-    elif (found := batch.carried(checked, site, lanes)) is not None:
+        read(batch, site, accumulated, lanes)
+    elif (found := batch.carried(accumulated, site, lanes)) is not None:
         masks = of_groups(np.stack(found.masks, axis=-2))
         held.of[name] = codes_in_registers(record, name, masks) != 0
         held.site, held.origin = found.site, found.origin

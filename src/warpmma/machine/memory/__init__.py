@@ -7,6 +7,6 @@ from .global_memory import GlobalMemory
 from .local_memory import LocalMemory
 from .retyping import Retyped, contradicts, expected, float_sites, retyped
 from .shadow_memory import Overwritten
-from .shared_memory import SharedMemory
+from .shared_memory import SharedMemory, report_outlived
 from .spaces import GlobalSpace, Space
 from .undoing import Undoing

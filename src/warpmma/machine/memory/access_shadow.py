@@ -34,8 +34,10 @@ from typing import Any
 import numpy as np
 
 from ..._arrays import Array, all_ones
+from ...operations import Copy
 from ..base import GrainRuns, Origin, Poison, PoisonBytes, Site, all_set, get, store_order, words_at
 from ..order import (
+    RETURNED,
     WARP_BIT,
     Agents,
     Completes,
@@ -53,7 +55,7 @@ from ..order import (
 )
 from ..report import Reporter
 from .accesses import Taken, Touch
-from .shadow_memory import Grains, Note, Overwritten, Shadow, WrittenGrains, poison_of
+from .shadow_memory import Grains, Look, Note, Overwritten, Shadow, Watch, WrittenGrains, poison_of
 
 _LANE_ORDER = "another lane of the warp stores something else there in this very access: PTX leaves open which stays"
 UNWRITTEN = "unwritten memory is read"
@@ -101,6 +103,8 @@ class AccessShadow(Shadow):
         self._data, self._phase = data, phase
         self.grains = Grains(data.size, written=written, scope=scope, phase=phase, block=block)
         self._sources: list[tuple[Touch, Overwritten]] = []  # of pending copies
+        self._seen: dict[str, Look] = {}
+        self._watched: dict[str, Watch] = {}
         self._held: PoisonBytes | None = None  # made when poison is stored
         self._sync_cells = SyncCells(scope)
         self._reporter, self._cause, self._element = reporter, cause, element
@@ -112,6 +116,8 @@ class AccessShadow(Shadow):
 
     def loads(self, touch: Touch, element: int, *, travels: bool) -> Poison | None:
         """See `Shadow`; where poison travels it is not reported (rule 4)."""
+        for look in self._seen.values():
+            look(touch)
         grains = self.grains.at(touch.offset, touch.size)
         if self._reporter.follows:
             poison = self._followed(touch, grains)
@@ -145,11 +151,11 @@ class AccessShadow(Shadow):
             return None
         found: list[Poison] = []
 
-        def add(kind: str, bad: Array, detail: str, other: Site | None = None) -> None:
+        def add(kind: str, bad: Array, detail: str, other: Site | None = None, rule: str = "") -> None:
             """Add poison of grains `[n, m]`, or of bytes."""
             if bad.any():
                 bits = np.repeat(all_ones(bad, np.uint8), touch.size // bad.shape[1], axis=1)
-                found.append(Poison(bits, self._origin(kind, touch, bad, detail, other)))
+                found.append(Poison(bits, self._origin(kind, touch, bad, detail, other, rule)))
 
         if held is not None:
             found.append(held)
@@ -170,10 +176,13 @@ class AccessShadow(Shadow):
         most = max(found, key=lambda x: np.count_nonzero(x.bits))  # one origin is kept: that of most bytes
         return Poison(np.bitwise_or.reduce([x.bits for x in found]), most.origin)
 
-    def _origin(self, kind: str, touch: Touch, bad: Array, detail: str, other: Site | None = None) -> Origin:
+    def _origin(
+        self, kind: str, touch: Touch, bad: Array, detail: str, other: Site | None = None, rule: str = ""
+    ) -> Origin:  # fmt: skip
         """Return the origin of poison in lanes of `[n, m]`."""
         where = self._where(touch, bad)
-        return self._reporter.origin(kind, touch.site, where, detail, other, touch.address, self._namer(touch))
+        name = self._namer(touch)
+        return self._reporter.origin(kind, touch.site, where, detail, other, touch.address, name, rule)
 
     def _where(self, touch: Touch, bad: Array) -> Array:
         """Return which lanes `[block, warp, lane]` are those of `[n, m]`."""
@@ -360,6 +369,11 @@ class AccessShadow(Shadow):
         at = next(i for i, (x, _) in enumerate(self._sources) if x is source)
         self._sources[at : at + 1] = [(left, self._sources[at][1])] if len(left.offset) else []
 
+    def watches(self, what: str, *, reads: Look | None = None, writes: Watch | None = None) -> None:
+        """See `Shadow`."""
+        self._seen = {**self._seen, what: reads} if reads is not None else _without(self._seen, what)
+        self._watched = {**self._watched, what: writes} if writes is not None else _without(self._watched, what)
+
     def forgets(self, touch: Touch) -> None:
         """See `Shadow`; to other accesses this is a write of the bytes."""
         grains, _ = self._claim(touch, None)
@@ -382,15 +396,19 @@ class AccessShadow(Shadow):
         counts[place.start // self.grains.grain : place.stop // self.grains.grain] = True
         for each in but:
             counts[each.start // self.grains.grain : -(-each.stop // self.grains.grain)] = False
-        tables = [x for x in (self.grains.writer, *self.grains.read(0, exact=False)) if x is not None]
-        words = (
-            np.unique(np.concatenate([table.of(np.flatnonzero(counts)) for table in tables]))
-            if tables
-            else np.zeros(0, np.uint64)
-        )
-        words = words[(words != 0) & ~asynchronous(words)]
-        words = words[blocks_of(words) != block]
-        return np.asarray(words[~clock.covers(words)])
+        writes = [] if self.grains.writer is None else [self.grains.writer]
+        found = np.zeros(0, np.uint64)
+        for tables, reads in ((writes, False), (self.grains.read(0, exact=False), True)):
+            if not tables:
+                continue
+            words = np.unique(np.concatenate([table.of(np.flatnonzero(counts)) for table in tables]))
+            words = words[(words != 0) & ~asynchronous(words)]
+            words = words[blocks_of(words) != block]
+            words = words[~clock.covers(words)]
+            if reads and not self._reporter.strict and (over := clock.crossed.get(RETURNED)) is not None:
+                words = words[~over.covers(words)]
+            found = np.union1d(found, words)
+        return found
 
     # Rules 1 and 2
 
@@ -484,13 +502,13 @@ class AccessShadow(Shadow):
                 says = f"warp {thread_of(word)[0]} read it {_at(other)}, and no fence.proxy.async lies between"
                 self._report("proxy", touch, bad, says, other, rule="A12")
 
-    def _proxy_says(self, touch: Touch, bad: Array, words: Array) -> tuple[str, Site | None]:
-        """Describe the first write that has not crossed to the async proxy, and return its line."""
+    def _proxy_says(self, touch: Touch, bad: Array, words: Array) -> tuple[str, Site | None, str]:
+        """Describe the first write that has not crossed to the async proxy, and return its line and the rule."""
         lane, place = np.argwhere(bad)[0]
         warp, _ = thread_of(words[lane, place])
         other = touch.clocks.site(words[lane, place])
-        says = "no fence.proxy.async lies on the way to this access (rule A5)"
-        return f"warp {warp} wrote it {_at(other)}, and {says}", other
+        says = "no fence.proxy.async lies on the way to this access"
+        return f"warp {warp} wrote it {_at(other)}, and {says}", other, "A5"
 
     def _check_readers(self, touch: Touch, grains: GrainRuns, data: Array | None) -> None:
         clocks = touch.clocks
@@ -557,15 +575,15 @@ class AccessShadow(Shadow):
 
     def _report_race(self, touch: Touch, bad: Array, words: Array, did: str) -> None:
         if bad.any():
-            says, other = self._race_says(touch, bad, words, did)
-            self._report("race", touch, bad, says, other)
+            self._report("race", touch, bad, *self._race_says(touch, bad, words, did))
 
-    def _race_says(self, touch: Touch, bad: Array, words: Array, did: str) -> tuple[str, Site | None]:
-        """Describe the first race of grains `[n, m]` with accesses, and return the line of that access."""
+    def _race_says(self, touch: Touch, bad: Array, words: Array, did: str) -> tuple[str, Site | None, str]:
+        """Describe the first race of grains `[n, m]` with accesses; return the line of that one, too, and the rule."""
         lane, place = np.argwhere(bad)[0]
         who, between = self._other(touch, words[lane, place], touch.who.words[lane])
         other = touch.clocks.site(words[lane, place])
-        return f"{who} {did} it {_at(other)}, and {between}", other
+        rule = "A7" if asynchronous(words[lane, place]) else ""
+        return f"{who} {did} it {_at(other)}, and {between}", other, rule
 
     def _report_at_once(self, touch: Touch, words: Array, does: str) -> None:
         if not words.any():
@@ -590,7 +608,7 @@ class AccessShadow(Shadow):
         warp, lane = thread_of(word)
         if (how := completed_by(word)) is not Completes.THREAD:
             block = f" of {self._reporter.block_named(block_of(word))}" * (block_of(word) != block_of(own))
-            return f"an asynchronous operation{block}", f"no {_OBSERVES[how]} lies between (rule A7)"
+            return f"an asynchronous operation{block}", f"no {_OBSERVES[how]} lies between"
         if block_of(word) != block_of(own):
             who, between = f"warp {warp} of {self._reporter.block_named(block_of(word))}", "blocks are unordered"
             if touch.clocks.scopes.cluster > 1 and self._space == "shared":
@@ -609,17 +627,19 @@ class AccessShadow(Shadow):
     def _check_pending(self, touch: Touch, grains: GrainRuns) -> None:
         words = self.grains.pending_at(grains)
         if words is not None:
-            says, other = self._pending_says(touch, words)
-            self._report("pending", touch, words != 0, says, other)
+            self._report("pending", touch, words != 0, *self._pending_says(touch, words))
 
-    def _pending_says(self, touch: Touch, words: Array) -> tuple[str, Site | None]:
-        """Describe the first pending copy of `[n, m]`, and return its line."""
+    def _pending_says(self, touch: Touch, words: Array) -> tuple[str, Site | None, str]:
+        """Describe the first pending copy of `[n, m]`, and return its line, and the rule."""
         lane, place = np.argwhere(words)[0]
         word = words[lane, place]
         other, (warp, _) = touch.clocks.site(word), thread_of(word)
-        return f"the copy of warp {warp} {_at(other)} may still write it, and was not waited for", other
+        says = f"the copy of warp {warp} {_at(other)} may still write it, and was not waited for"
+        return says, other, _pending_rule(other)
 
     def _check_sources(self, touch: Touch, grains: GrainRuns, data: Array | None) -> None:
+        for look in self._watched.values():
+            look(touch, None if data is None else self._bytes(touch) != data)
         for source, overwritten in self._sources:
             read = self.grains.at(source.offset, source.size)
             if grains.apart(read):
@@ -631,12 +651,13 @@ class AccessShadow(Shadow):
                 continue
             says = f"the copy {_at(source.site)} may still read it, and was not waited for"
             if not self._reporter.follows:
-                self._report("pending", touch, bad, says, source.site)
+                self._report("pending", touch, bad, says, source.site, _pending_rule(source.site))
                 continue
             written = _places(touch) if data is None else _places(touch)[self._bytes(touch) != data]
             changed = np.isin(_places(source), written)
             if changed.any():
-                overwritten(source, changed, self._origin("pending", touch, bad, says, source.site))
+                rule = _pending_rule(source.site)
+                overwritten(source, changed, self._origin("pending", touch, bad, says, source.site, rule))
 
     def _unwritten(self, touch: Touch, grains: GrainRuns, element: int, *, travels: bool) -> Poison | None:
         """Return unwritten elements as poison; report it, unless it travels (rule 4)."""
@@ -671,6 +692,15 @@ class AccessShadow(Shadow):
         if bad.any():
             where = self._where(touch, bad)
             self._reporter.report(kind, touch.site, where, touch.address, detail, other, self._namer(touch), rule=rule)
+
+
+def _without(known: dict[str, Any], name: str) -> dict[str, Any]:
+    return {key: x for key, x in known.items() if key != name}
+
+
+def _pending_rule(site: Site | None) -> str:
+    """Return the rule of the pending operation of a line; `cp.async`, which is older, has none."""
+    return "" if site is None or isinstance(site.instruction, Copy) else "A8"
 
 
 def _places(touch: Touch) -> Array:

@@ -39,6 +39,12 @@ _U = np.uint64
 Overwritten = Callable[[Touch, Array, Origin], None]
 """What is told which bytes of a source, bool `[n, size]`, are written while a copy may still read them."""
 
+Look = Callable[[Touch], None]
+"""What sees loads."""
+
+Watch = Callable[[Touch, Array | None], None]
+"""What sees accesses before they write, and which bytes each changes, bool `[n, size]`; None where all may change."""
+
 
 class Note(NamedTuple):
     """Reads at one time: grains of lanes, access words `[n]`, and between which grains of a block they are."""
@@ -135,6 +141,9 @@ class Shadow:
 
     def still_to_read(self, source: Touch, left: Touch) -> None:
         """Note what an asynchronous operation still has to read of what `will_read` named, perhaps nothing."""
+
+    def watches(self, what: str, *, reads: Look | None = None, writes: Watch | None = None) -> None:
+        """Let functions see loads, and writes before they happen; those of a name replace earlier ones."""
 
     def report_left(self, start: int) -> None:
         """Report poison that is left when a launch ends in memory that begins at an address."""

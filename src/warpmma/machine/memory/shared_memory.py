@@ -10,8 +10,9 @@ The rules (PTX ISA 9.1, 5.1.7 and 9.7.9.23; `lab.record.clusters`, measured on a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache, partial
+from typing import Any
 
 import numpy as np
 
@@ -24,9 +25,11 @@ from .access_shadow import AccessShadow
 from .accesses import Touch
 from .address_space import nearest
 from .allocation import Allocation
+from .shadow_memory import Look, Watch
 from .spaces import Space
 
 Variables = Sequence[tuple[str, range]]
+Late = Callable[[range, int, VectorClock], Iterable[tuple[Any, Site]]]
 
 _ALIGNMENT = 16  # of the start of each block's memory
 _MBARRIER, _MBARRIERS = 8, 1024  # bytes of one, and numbers of them in a block
@@ -109,6 +112,15 @@ class SharedMemory(Space):
         if "_all" in vars(self):
             yield self._all.data
 
+    def watches(self, what: str, *, reads: Look, writes: Watch) -> None:
+        """Let functions see accesses: see `Shadow.watches`."""
+        self._all.shadow.watches(what, reads=reads, writes=writes)
+
+    def of_block(self, place: int) -> Array:
+        """Return the bytes of one block of the batch."""
+        start = place * self._stride
+        return self._all.data[start : start + self.size]
+
     def touch(
         self, site: Site, address: Array, size: int, lanes: Array, alignment: int
     ) -> Iterator[tuple[Allocation, Touch]]:
@@ -139,7 +151,7 @@ class SharedMemory(Space):
             lanes = lanes & ~between
         return lanes
 
-    def ended(self, block: int, mbarriers: Sequence[int], clock: VectorClock) -> None:
+    def ended(self, block: int, mbarriers: Sequence[int], clock: VectorClock, late: Late | None = None) -> None:
         """Report other blocks' accesses to the memory of a block that nothing orders before its last thread ends (A18).
 
         Parameters
@@ -150,6 +162,8 @@ class SharedMemory(Space):
             Offsets of mbarriers in the memory of all blocks: what signals these is counted, and needs no order.
         clock : VectorClock
             What the threads of the block know when they end, joined.
+        late : callable, optional
+            Returns accesses to a range of offsets, in words with their lines, that end later than they were noted.
         """
         if "_all" not in vars(self) or not isinstance(shadow := self._all.shadow, AccessShadow):
             return
@@ -157,13 +171,24 @@ class SharedMemory(Space):
         but = [range(at, at + _MBARRIER) for at in mbarriers if at in place]
         for word in shadow.unordered_in(place, but, number, clock):
             if (site := self._clocks.site(word)) is not None:
-                at: Array = np.zeros(self._lanes.shape, bool)
-                at[(block_of(word) - self._clocks.blocks.start, *thread_of(word))] = True
-                self._reporter.report("race", site, at, detail=self._ended(number), rule="A18")
+                report_outlived(self._reporter, self._lanes.shape, word, site, number)
+        for word, site in late(place, number, clock) if late is not None else ():
+            report_outlived(self._reporter, self._lanes.shape, word, site, number)
 
-    def _ended(self, number: int) -> str:
-        block = self._reporter.block_named(number)
-        return f"in the shared memory of {block}, and nothing orders that before the last thread of {block} ends"
+    def outlived(self, block: int, words: Array) -> None:
+        """Report arrivals of other blocks, access words, at mbarriers of a block that may have ended before (A18)."""
+        number = self._clocks.blocks[block]
+        at: dict[Site, Array] = {}
+        for word in words:
+            if (site := self._clocks.site(word)) is not None:
+                lanes = at.setdefault(site, np.zeros(self._lanes.shape, bool))
+                lanes[(block_of(word) - self._clocks.blocks.start, *thread_of(word))] = True
+        name = self._reporter.block_named(number)
+        says = (
+            f"at an mbarrier of {name}; no thread of {name} waits for that phase, and nothing else orders the arrival"
+        )
+        for site, lanes in at.items():
+            self._reporter.report("race", site, lanes, detail=f"{says} before the last one ends", rule="A18")
 
     # Rules 1 and 2
 
@@ -248,6 +273,11 @@ class SharedMemory(Space):
         """Return the offsets in the memory of all of an address in blocks of the batch."""
         return np.asarray(block * self._stride + address)
 
+    def offset_at(self, place: int, address: int) -> int:
+        """Return the offset in the memory of all of an address that a thread of a block of the batch names."""
+        rank, inside = address >> RANK_BIT, address & (1 << RANK_BIT) - 1
+        return (place // self._cluster * self._cluster + rank) * self._stride + inside
+
     def mbarriers(self, offset: Array) -> Array:
         """Return the numbers of the mbarriers at offsets in the memory of all blocks: see `Agents.completed`."""
         inside = offset % max(self._stride, 1) // _MBARRIER
@@ -278,6 +308,15 @@ class SharedMemory(Space):
         return Touch(
             site=site, time=time, clocks=self._clocks, address=address, lanes=lanes, offset=offset, size=size, who=who
         )
+
+
+def report_outlived(reporter: Reporter, shape: tuple[int, int, int], word: Any, site: Site, number: int) -> None:
+    """Report an access, a word and its line, to the memory of a block of the grid that may end before it (A18)."""
+    at: Array = np.zeros(shape, bool)
+    at[(block_of(word) - reporter.first_block, *thread_of(word))] = True
+    block = reporter.block_named(number)
+    says = f"in the shared memory of {block}, and nothing orders that before the last thread of {block} ends"
+    reporter.report("race", site, at, detail=says, rule="A18")
 
 
 def _rank(address: Array) -> Array:

@@ -8,6 +8,7 @@ from .access_words import (
     Agents,
     Completes,
     asynchronous,
+    at_time,
     block_of,
     blocks_of,
     completed_by,
@@ -20,4 +21,4 @@ from .cluster_clocks import Passed
 from .happens_before import History, VectorClocks
 from .late_writes import Key, LateWrites
 from .thread_scopes import ThreadScope, ThreadScopes
-from .vector_clock import VectorClock, joined
+from .vector_clock import RETURNED, VectorClock, joined

@@ -89,6 +89,11 @@ def time_of(words: Any) -> Any:
     return words >> TIME_BIT & _U(LAST_TIME)
 
 
+def at_time(words: Any, time: int) -> Any:
+    """Return the words of the same agents at another time."""
+    return words & ~(_U(LAST_TIME) << TIME_BIT) | _U(time) << TIME_BIT
+
+
 def outside_scopes(a: Array, b: Array, scopes: ThreadScopes) -> Array:
     """Mark pairs of accesses where one is weak, or where the narrower scope does not include both threads."""
     both = np.minimum(a & STRONG, b & STRONG)

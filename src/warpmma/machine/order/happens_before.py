@@ -65,7 +65,7 @@ from .cluster_clocks import Passed
 from .known_times import KnownTimes
 from .moments import Moment
 from .thread_scopes import ThreadScope, ThreadScopes
-from .vector_clock import READS, VectorClock
+from .vector_clock import READS, RETURNED, VectorClock
 
 _U = np.uint64
 _WIDE = 8  # columns
@@ -449,20 +449,31 @@ class VectorClocks:
         }
         return Passed(None if passed.clocks is None else passed.clocks.over(), beyond)
 
+    def returned(self, passed: Passed) -> Passed:
+        """Return what a `.relaxed` arrival of a cluster says about reads of threads, whose values were used (A18)."""
+        clocks = passed.clocks
+        if clocks is not None:
+            clocks = self.causality.columns.without_times({RETURNED: clocks.uncrossed()})
+        beyond = {
+            row: VectorClock(self._first, self._no_times, crossed={RETURNED: clock.uncrossed()})
+            for row, clock in passed.beyond.items()
+        }
+        return Passed(clocks, beyond)
+
     def still_reading(self, words: Array, who: Agents) -> Array:
         """Return which reads, words `[n, m]`, threads do not know to be over (A9)."""
         left, far = self.uncrossed(words, who, READS), asynchronous(words)
         return np.asarray(far if left is None else far | left)
 
-    def uncrossed(self, words: Array, who: Agents, space: str) -> Array | None:
+    def uncrossed(self, words: Array, who: Agents, space: str, *, operations: bool = False) -> Array | None:
         """Return which generic accesses, words `[n, m]`, have not crossed to the async proxy of a space for threads.
 
-        None if all have.
+        None if all have. With `operations`, accesses of asynchronous operations have to cross as well.
         """
         if (first := _alike(words)) is not None:
-            found = self.uncrossed(first, who, space)
+            found = self.uncrossed(first, who, space, operations=operations)
             return found if found is None else np.broadcast_to(found, words.shape).copy()
-        bad = (words != 0) & ~asynchronous(words)
+        bad = words != 0 if operations else (words != 0) & ~asynchronous(words)
         if not bad.any():
             return None
         lane, column = np.nonzero(bad)

@@ -9,8 +9,8 @@ The rules:
 2. Joining two clocks takes the later time per thread.
 3. A clock is immutable; a thread that acquires another one gets a new clock. So releasing a clock needs no copy.
 4. It also has a time for each agent of asynchronous operations that its owner has observed (`access_words`); for each
-   space the clock of what has crossed from the generic to the async proxy there; and the clock of reads that are over
-   though nothing else is ordered (`READS`). The rules of these are in `asynchronous_rules`.
+   space the clock of what has crossed from the generic to the async proxy there; and the clocks of reads that are over
+   though nothing else is ordered (`READS`, `RETURNED`). The rules of these are in `asynchronous_rules`.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from ..._arrays import Array
 from ...registers import LANES
 from .access_words import BLOCK_BIT, THREAD_BIT, THREADS, agents_of, asynchronous, time_of
 
-READS = "reads"
-"""Names, beside the spaces, the clock of reads that are over."""
+READS, RETURNED = "reads", "returned"
+"""Name, beside the spaces, the clocks of reads that are over: as signals say, and because their values were used."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,6 +1,7 @@
 """Programs of the machine: numbered steps."""
 
 from .liveness import dead_slots
+from .loads_in_flight import loads_in_flight
 from .steps import (
     Alternative,
     AnyStep,
@@ -14,6 +15,7 @@ from .steps import (
     Guard,
     InstructionStep,
     Inverted,
+    LoadsInFlight,
     Program,
     ReadOnly,
     Return,

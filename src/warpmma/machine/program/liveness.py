@@ -12,77 +12,13 @@ The rules:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from itertools import pairwise
-from typing import Any
+from collections.abc import Mapping
 
 from ..._dataflow import settle
 from ...isa import Instruction
 from ...operations import Barrier, Exit, Operation
-from .steps import (
-    Alternative,
-    AnyStep,
-    Branch,
-    BranchTable,
-    Call,
-    InstructionStep,
-    Inverted,
-    Program,
-    Return,
-    Slot,
-    Sum,
-)
-
-
-def _slots(x: Any) -> Iterator[int]:
-    """Yield the registers of an operand, or of several."""
-    if isinstance(x, Slot):
-        yield x.number
-    elif isinstance(x, Inverted):
-        yield x.slot.number
-    elif isinstance(x, Sum):
-        yield from _slots(x.base)
-    elif isinstance(x, tuple):
-        for each in x:
-            yield from _slots(each)
-
-
-def _uses(step: AnyStep) -> tuple[list[int], list[int]]:
-    """Return the registers that a step reads, and those that it writes."""
-    read = [] if step.guard is None else [step.guard.slot.number]
-    if isinstance(step, InstructionStep):
-        read += _slots(step.operands)
-        return read, [x.number for x in step.results if x is not None]
-    if isinstance(step, BranchTable):
-        read += [step.index.number]
-    elif isinstance(step, Alternative):
-        read += [step.result.number, *_slots(step.others)]
-    elif isinstance(step, Call):
-        read += _slots(step.to)
-    return read, []
-
-
-def _successors(pc: int, step: AnyStep, last: int) -> tuple[int, ...]:
-    """Return the successors of a step."""
-    on = (pc + 1,) if pc < last else ()
-    if isinstance(step, Branch):
-        return (step.to,) if step.guard is None else (step.to, *on)
-    if isinstance(step, BranchTable):
-        return (*step.to, *on)
-    return () if isinstance(step, Return) and step.guard is None else on
-
-
-def _basic_blocks(program: Program) -> list[range]:
-    """Cut a program into basic blocks."""
-    last, steps = len(program.steps) - 1, program.steps
-    heads = {0, len(steps), *(x.first for x in program.callees.values())}
-    for pc, step in enumerate(steps):
-        to = _successors(pc, step, last)
-        if to != (pc + 1,):
-            heads.update(to)
-            heads.add(pc + 1)
-    cuts = sorted(heads)
-    return [range(a, b) for a, b in pairwise(cuts)]
+from .control_flow import basic_blocks, successors, uses
+from .steps import AnyStep, InstructionStep, Program
 
 
 def _may_release(step: AnyStep) -> bool:
@@ -96,17 +32,17 @@ def _may_release(step: AnyStep) -> bool:
 
 def dead_slots(program: Program) -> Mapping[int, tuple[int, ...]]:
     """Return, by program counter, the registers that a step releases."""
-    blocks, last = _basic_blocks(program), len(program.steps) - 1
-    uses = [_uses(step) for step in program.steps]
+    blocks, last = basic_blocks(program), len(program.steps) - 1
+    used = [uses(step) for step in program.steps]
     whole = [isinstance(step, InstructionStep) and step.guard is None for step in program.steps]
     number = {block.start: i for i, block in enumerate(blocks)}
-    to = [[number[x] for x in _successors(block[-1], program.steps[block[-1]], last)] for block in blocks]
-    live_after = _live_after([_needs_and_kills(block, uses, whole) for block in blocks], to)
+    to = [[number[x] for x in successors(block[-1], program.steps[block[-1]], last)] for block in blocks]
+    live_after = _live_after([_needs_and_kills(block, used, whole) for block in blocks], to)
     found: dict[int, tuple[int, ...]] = {}
     for live, block in zip(live_after, blocks, strict=True):
         dead: dict[int, list[int]] = {}
         for pc in reversed(block):
-            read, written = uses[pc]
+            read, written = used[pc]
             dead[pc] = [slot for slot in dict.fromkeys((*read, *written)) if not live >> slot & 1]
             if whole[pc]:
                 for slot in written:
@@ -115,7 +51,7 @@ def dead_slots(program: Program) -> Mapping[int, tuple[int, ...]]:
                 live |= 1 << slot
         kept: dict[int, None] = {}
         for pc in block:
-            for slot in uses[pc][1]:
+            for slot in used[pc][1]:
                 kept.pop(slot, None)
             kept.update(dict.fromkeys(dead[pc]))
             if kept and _may_release(program.steps[pc]):
@@ -123,11 +59,11 @@ def dead_slots(program: Program) -> Mapping[int, tuple[int, ...]]:
     return found
 
 
-def _needs_and_kills(block: range, uses: list[tuple[list[int], list[int]]], whole: list[bool]) -> tuple[int, int]:
+def _needs_and_kills(block: range, used: list[tuple[list[int], list[int]]], whole: list[bool]) -> tuple[int, int]:
     """Return, as bits, what a basic block reads before it writes it, and what it writes."""
     need = end = 0
     for pc in block:
-        read, written = uses[pc]
+        read, written = used[pc]
         for slot in read:
             need |= (1 << slot) & ~end
         if whole[pc]:

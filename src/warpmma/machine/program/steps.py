@@ -229,6 +229,29 @@ class Callee(Shown):
 AnyStep = InstructionStep | Branch | BranchTable | Call | Return | Alternative
 
 
+@dataclass(frozen=True)
+class LoadsInFlight:
+    """The steps that have to do with loads that may be in flight at a signal: see `loads_in_flight`.
+
+    Attributes
+    ----------
+    loads : mapping of int to int
+        The number of each such load, by program counter.
+    uses : mapping of int to tuple of int
+        By program counter, which of them a step uses.
+    signals : frozenset of int
+        Program counters of the signals at which one is in flight.
+    """
+
+    loads: Mapping[int, int] = field(default_factory=dict)
+    uses: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    signals: frozenset[int] = frozenset()
+
+    def concerns(self, pc: int) -> bool:
+        """Whether a step is one of these."""
+        return pc in self.loads or pc in self.uses or pc in self.signals
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program(Shown):
     """What a launch runs.
@@ -251,6 +274,8 @@ class Program(Shown):
         Variables in shared memory; bytes between them are unused. Dynamic shared memory follows the last.
     dead_slots : mapping of int to tuple of int
         By program counter, slots that are dead after the step: see `liveness`.
+    in_flight : LoadsInFlight
+        Loads that may be in flight at a signal, and the steps that have to do with them.
     checked : bool
         Whether the operands are known to fit their rows, as in PTX, which checks them on loading; otherwise `check`
         does.
@@ -266,6 +291,7 @@ class Program(Shown):
     frame: int = 0
     shared: tuple[range, ...] = ()
     dead_slots: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    in_flight: LoadsInFlight = field(default_factory=LoadsInFlight, repr=False, compare=False)
     checked: bool = field(default=False, repr=False, compare=False)
     kept: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 

@@ -305,7 +305,7 @@ class Reporter:
 
     def origin(
         self, kind: str, site: Site, lanes: Array, detail: str, other: Site | None = None,
-        address: Array | None = None, element: Callable[[int], str] | None = None,
+        address: Array | None = None, element: Callable[[int], str] | None = None, rule: str = "",
     ) -> Origin:  # fmt: skip
         """Return the origin of poison that lanes `[block, warp, lane]` of a line read, and count them.
 
@@ -313,7 +313,7 @@ class Reporter:
         """
         key = kind, site, other
         if (found := self._known.get(key)) is None:
-            found = Origin(min(len(self._origins) + 1, _MOST_ORIGINS), kind, site, detail, other)
+            found = Origin(min(len(self._origins) + 1, _MOST_ORIGINS), kind, site, detail, other, rule)
             self._origins.append(found)
             self._known[key] = found
         self.poisoned[found] = self.poisoned.get(found, 0) + int(np.count_nonzero(lanes))
@@ -358,7 +358,7 @@ class Reporter:
         self._tell_or_count(Hazard(
             kind=origin.kind, site=origin.site, block=block, warp=warp, lane=lane, address=at, count=count,
             detail=f"{origin.detail}, {says}", other=origin.other or decided, decided=decided,
-            element="" if element is None or at is None else element(at),
+            element="" if element is None or at is None else element(at), rule=origin.rule,
         ))  # fmt: skip
 
     def left(self, origin: Origin, words: Array, addresses: Array, element: Callable[[int, int], str]) -> None:

@@ -119,7 +119,7 @@ def run_program(
         Operands that do not fit their rows.
     """
     limit = Limit() if limit is None else limit
-    key = *batch.shape, batch.lanes.threads, batch.target, batch.native, keep
+    key = *batch.shape, batch.lanes.threads, batch.target, batch.native, keep, batch.timeline is not None
     with _KEEPING:
         run = program.kept.pop(key, None)
     if run is None:

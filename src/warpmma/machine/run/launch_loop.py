@@ -13,13 +13,13 @@ The rules:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from operator import is_
 from types import MappingProxyType
 from typing import Any
 
-from ..._arguments import is_integer
+from ..._arguments import is_integer, members
 from ..._progress import Progressing, Watched
 from ..._records import Shown
 from ...arithmetic import Engine, resolve
@@ -30,6 +30,7 @@ from ..memory import Device, GlobalMemory, Undoing, float_sites, retyped
 from ..order import LateWrites
 from ..program import Program
 from ..report import Costs, Policy, Reporter, Watch, Watching
+from ..sync import TimelineRecorder
 from .calling import RuntimeCall
 from .executor import Limit, run_program
 from .outcome import Launch
@@ -55,6 +56,8 @@ class LaunchOptions(Shown):
         Selects an order where CUDA leaves it open.
     progress : bool, callable or None
     watch : Watch or None
+    timeline : bool or sequence of int
+        Whether a timeline is recorded: of the first cluster, or of the blocks with these numbers in the grid.
 
     Raises
     ------
@@ -70,6 +73,7 @@ class LaunchOptions(Shown):
     seed: int = 0
     progress: Watched = None
     watch: Watch | None = None
+    timeline: bool | Sequence[int] = False
 
     @classmethod
     def given(cls, **options: Any) -> LaunchOptions:
@@ -84,6 +88,13 @@ class LaunchOptions(Shown):
             value = getattr(self, name)
             if value is not None and not (is_integer(value) and value > 0):
                 raise OperandError(f"{name} is {shown(value)}; expected a positive integer or None")
+        if not isinstance(self.timeline, bool):
+            numbers = members(self.timeline, _MOST_BLOCKS)
+            if not numbers or not all(is_integer(x) and x >= 0 for x in numbers):
+                raise OperandError(
+                    f"timeline is {shown(self.timeline)}; expected True, or numbers of blocks such as [0, 5]"
+                )
+            object.__setattr__(self, "timeline", tuple(int(x) for x in numbers))
         if not is_integer(self.seed) or self.seed < 0:
             raise OperandError(f"seed is {shown(self.seed)}; expected an integer from 0 on")
         if self.limit is not None and not isinstance(self.limit, Limit):
@@ -227,6 +238,7 @@ def _run(
     reporter.extends(grid.blocks, work.index_name, grid.linear if grid.ranks > 1 else None)
     memory = GlobalMemory(reporter, device.space)
     watching = None if options.watch is None else Watching(options.watch)
+    timeline = _recorder(options, grid)
     workers = None if options.threads is None else int(options.threads)
 
     def report() -> Launch:
@@ -234,7 +246,8 @@ def _run(
             hazards=reporter.found, harmless=MappingProxyType(reporter.harmless), costs=costs,
             counts=MappingProxyType(dict(reporter.counts)), order=MappingProxyType(dict(reporter.order)),
             joined=MappingProxyType(dict(reporter.joined)), unpredicted=reporter.comparisons.differing,
-            watched=() if watching is None else tuple(watching.kept), **work.findings(memory),
+            watched=() if watching is None else tuple(watching.kept),
+            timeline=None if timeline is None else timeline.found(), **work.findings(memory),
         )  # fmt: skip
 
     try:
@@ -245,6 +258,7 @@ def _run(
                 blocks=blocks, cluster=grid.ranks, threads=grid.threads_per_block, target=device.target, memory=memory,
                 shared=grid.shared, reporter=reporter, costs=costs, history=reporter.history, engine=options.engine,
                 workers=workers, seed=options.seed, poison_travels=work.poison_travels, watching=watching,
+                timeline=timeline,
             )  # fmt: skip
             work.run(batch, limit)
             tell(blocks.stop, grid.total)
@@ -262,5 +276,17 @@ def _run(
         reporter.end()
 
 
+def _recorder(options: LaunchOptions, grid: Grid) -> TimelineRecorder | None:
+    """Return what records the timeline, if one is asked for."""
+    if options.timeline is False:
+        return None
+    if isinstance(options.timeline, bool):
+        return TimelineRecorder([grid.linear(x) for x in range(grid.ranks)] if grid.ranks > 1 else [0])
+    if beyond := [x for x in options.timeline if x >= grid.total]:
+        raise OperandError(f"timeline has block {beyond[0]}; the grid has {grid.total}, 0 to {grid.total - 1}")
+    return TimelineRecorder(options.timeline)
+
+
+_MOST_BLOCKS = 64
 _DEFAULT = LaunchOptions()
 _DEFAULTS = {field.name: field.default for field in fields(LaunchOptions)}

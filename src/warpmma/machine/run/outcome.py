@@ -9,7 +9,7 @@ from ..._records import Shown
 from ..._views import view
 from ..base import Site
 from ..memory import Retyped
-from ..report import Costs, Hazard, Unpredicted, WatchedProduct
+from ..report import Costs, Hazard, Timeline, Unpredicted, WatchedProduct
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +45,9 @@ class Launch(Shown):
         Other remarks on the results, such as which bits another compiler's text would give.
     costs : Costs
     watched : tuple of WatchedProduct
-        What a `Watch` recorded of `mma`; `warpmma.explain_launch` explains it.
+        What a `Watch` recorded of products; `warpmma.explain_launch` explains it.
+    timeline : Timeline or None
+        Asynchronous work, if the launch was asked to record it.
     printed : str
         What the kernel's `printf` printed.
     """
@@ -64,6 +66,7 @@ class Launch(Shown):
     # What ran
     costs: Costs
     watched: tuple[WatchedProduct, ...] = ()
+    timeline: Timeline | None = None
     printed: str = ""
 
     def text(self) -> str:

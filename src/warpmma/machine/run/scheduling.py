@@ -17,8 +17,9 @@ The rules:
    ones: `_QUANTUM` after a poll without progress, `_RESPITE` after `_PATIENCE` ran out. So a group that leaves a lock
    joins those that left it earlier, because these get no further in a round.
 5. With a seed other than 0, some warps of each group, drawn at random, are late from the start, and again after every
-   few hundred or thousand steps; how many, and how long the others run alone, is random too. A kernel must give the
-   same results for every seed, unless CUDA leaves them open.
+   few hundred or thousand steps; how many, and how long the others run alone, is random too. And a group that polled
+   without progress goes on at once every second time, so that one that does not wait for what it polled runs ahead of
+   the others. A kernel must give the same results for every seed, unless CUDA leaves them open.
 
 Steps are counted, never time: results are a function of the program, its inputs, the resident blocks and the seed.
 """
@@ -35,6 +36,7 @@ STOP = 1 << 60
 """Beyond every program counter: the group that ran is queued elsewhere."""
 
 _QUANTUM, _RESPITE, _PATIENCE = 128, 256, 1 << 14  # steps
+_GOES_ON = 0.5  # with a seed, how often a poll without progress does not make a group late (rule 5)
 _QUANTA, _DRAWS = (1, 8, 64, 512), (256, 1024, 4096)  # steps of a round; steps until warps are drawn again
 
 
@@ -146,9 +148,9 @@ class Scheduler:
         """Return where a group that observed others and branches back continues; `STOP` if it becomes late."""
         vain = not group.changed and group.count >= group.looked
         group.observed, group.changed, group.looked = False, False, group.count
-        if not vain:
+        if not vain or (self._random is not None and self._random.random() < _GOES_ON):
             return pc
-        self._postpone(pc, group, _QUANTUM)
+        self._postpone(pc, group, _QUANTUM if self._random is None else int(self._random.choice(_QUANTA)))
         return STOP
 
     def _postpone(self, pc: int, group: Group, quantum: int) -> None:

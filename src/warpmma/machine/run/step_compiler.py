@@ -20,10 +20,11 @@ from typing import Any
 import numpy as np
 
 from ..._arrays import Array
+from ...isa import PtxInstruction
 from ...operations import Barrier, Operation, WarpgroupGroup, WarpgroupMultiply
 from ..base import WarpRegister, merged, settled
 from ..block import Results
-from ..handlers import compute, handler
+from ..handlers import Handler, compute, handler, recorded
 from ..program import Constant, InstructionStep, Slot
 from .branching import Act, Choose, chooser, divided, only_computes, selecting
 from .convergence import ConvergencePoint, ConvergencePoints, ConvergenceStep
@@ -42,16 +43,40 @@ def prepared(state: State, points: ConvergencePoints, pc: int, step: Instruction
         return _beside(state, pc, step, _refreshed(_silent(state, pc, step, operands), refresh))
     choose = None if step.guard is None else chooser(state, step.site, step.guard)
     if only_computes(step):
-        compute = _refreshed(_operation(state, pc, step, operands), refresh)
+        compute = _watched(state, pc, step, _refreshed(_operation(state, pc, step, operands), refresh))
         usual = _alone(state, pc, compute, choose)
         return usual if step.guard is None else selecting(state, pc, step, step.guard, usual, compute)
-    act = _refreshed(_handled(state, step, operands), refresh)
+    act = _watched(state, pc, step, _refreshed(_handled(state, step, operands), refresh))
     if getattr(step.row, "observes", False):
         return _observing(state, pc, step, act, choose)
     point = _convergence_point(state, points, pc, step, act, operands, refresh)
     if point is not None:
         return _arriving(pc, point, choose)
     return _alone(state, pc, act, choose)
+
+
+def _watched(state: State, pc: int, step: InstructionStep, act: Act) -> Act:
+    """Let `LateReads` know what a step does with loads that may be in flight at a signal."""
+    known, site = state.program.in_flight, step.site
+    if not known.concerns(pc):
+        return act
+    load, uses, signals = known.loads.get(pc), known.uses.get(pc, ()), pc in known.signals
+
+    def watched(group: Group) -> None:
+        if (late := state.batch.late_reads) is None:
+            act(group)
+            return
+        late.use(site, uses, group.bits)
+        if signals:
+            late.signal(group.bits)
+        if load is None:
+            act(group)
+            return
+        late.begin(load)
+        act(group)
+        late.end()
+
+    return watched
 
 
 # Which lanes execute it
@@ -167,7 +192,7 @@ def _convergence_point(
         count(group)
         act(group)
 
-    handle, given = handler(row), _given(state.registers, step, operands)
+    handle, given = _handler(state, row), _given(state.registers, step, operands)
 
     def read() -> list[Any]:
         for each in refresh:
@@ -361,7 +386,7 @@ def _slow(state: State, step: InstructionStep, operands: tuple[Any, ...]) -> Cal
 def _handled(state: State, step: InstructionStep, operands: tuple[Any, ...]) -> Act:
     """Rule 3."""
     row, site = step.row, step.site
-    handle, given = handler(row), _given(state.registers, step, operands)
+    handle, given = _handler(state, row), _given(state.registers, step, operands)
 
     def act(group: Group) -> None:
         _put(state, step, handle(state.batch, site, row, given(), group.bits), group)
@@ -371,15 +396,19 @@ def _handled(state: State, step: InstructionStep, operands: tuple[Any, ...]) -> 
     return _late(state, act, step.results[0]) if isinstance(row, Barrier) and row.reduction else act
 
 
+def _handler(state: State, row: PtxInstruction) -> Handler:
+    """Return what executes a row; it tells the batch's timeline, if one is recorded."""
+    return handler(row) if state.batch.timeline is None else recorded(handler(row), lambda: state.now)
+
+
 def _settling(state: State, act: Act) -> Act:
     """Let registers hold what the products that are complete now have written."""
 
     def settle(group: Group) -> None:
         act(group)
-        for origin, lanes in state.batch.warpgroups.settled():
-            for slot, register in enumerate(state.registers[: len(state.program.registers)]):
-                if register.shadow is not None and register.shadow.origin is origin:
-                    state.registers[slot] = settled(register, lanes)
+        for slot, register in enumerate(state.registers[: len(state.program.registers)]):
+            if register.shadow is not None and register.shadow.pending:
+                state.registers[slot] = settled(register)
 
     return settle
 

@@ -3,6 +3,8 @@
 from .async_operations import AsyncOperation, AsyncOperations, Combine, Groups, Signal, Touched
 from .barriers import Awaited, Barriers
 from .cluster_barriers import ClusterBarrier
+from .late_reads import LateReads
+from .map_reads import MapReads
 from .mbarrier_phases import MbarrierPhases
 from .mbarrier_state import (
     FAULTS,
@@ -20,4 +22,5 @@ from .mbarrier_state import (
     pending_of,
 )
 from .register_limits import RegisterLimits
+from .timeline_recorder import TimelineRecorder, groups_of
 from .warpgroup_products import WarpgroupProducts

@@ -156,6 +156,7 @@ class AsyncOperations:
     def __init__(self, reporter: Reporter, clocks: VectorClocks, seed: int) -> None:
         self._reporter, self._clocks = reporter, clocks
         self._pending: list[AsyncOperation] = []
+        self.told: Callable[[str, AsyncOperation, Array], None] | None = None  # a timeline, if one is recorded
         self._random = np.random.default_rng((seed, clocks.blocks.start)) if seed else None
 
     @property
@@ -224,6 +225,7 @@ class AsyncOperations:
         for allocation, touch in read:
             allocation.shadow.will_read(touch, overwritten or operation.overwritten)
         self._pending.append(operation)
+        self._tell("issue", operation, there)
         if groups != "cp.async" and not part and self.luck(0.25):
             self._hasten(operation)
         return operation
@@ -248,6 +250,7 @@ class AsyncOperations:
                 numbers=signal.numbers(),
             )
         )  # fmt: skip
+        self._tell("issue", self._pending[-1], lanes)
         if any(x.groups is None for x in after) and self.luck(0.25):
             self._hasten(self._pending[-1])
 
@@ -366,11 +369,17 @@ class AsyncOperations:
             operation.publish(done & ~operation.early, how)
             operation.active = operation.active & ~done
             operation.has_read(done, operation.active, how)
+            self._tell("complete", operation, done)
+
+    def _tell(self, what: str, operation: AsyncOperation, lanes: Array) -> None:
+        if self.told is not None:
+            self.told(what, operation, lanes)
 
     def _end_reading(self, operation: AsyncOperation, done: Array) -> None:
         if done.any():
             operation.awaited = operation.awaited | done
             operation.has_read(done, operation.active & ~done)
+            self._tell("read", operation, done)
 
     # Rule 7
 

@@ -15,7 +15,8 @@ The rules (PTX ISA 9.1, 9.7.13: `bar`, `barrier`, `bar.warp.sync`; CUDA C++ Prog
    again.
 6. It is a hazard if threads arrive twice before the barrier is complete, or with different numbers of threads; or if
    they arrive at a barrier that others, unordered with them, use or have used: which threads synchronize is then
-   undefined. A barrier of 32 threads is a separate one for each warp.
+   undefined. But a thread that has arrived without waiting, and then waits at the same barrier, counts twice, as on an
+   H100: FlashAttention-3 does so. A barrier of 32 threads is a separate one for each warp.
 7. A waiting thread does nothing else. If no thread can run any more, or the kernel ends, waiting for threads that never
    arrive is a hazard. In a kernel in Python, which runs in lockstep, waiting threads may compute in registers, which no
    other thread sees; before they access memory or arrive at another barrier, all must have arrived, in source order, or
@@ -83,8 +84,8 @@ class _State:
 
     Attributes
     ----------
-    arrived, waiting : ndarray of bool
-        `[block, warp, lane]`.
+    arrived, waiting, again : ndarray of bool
+        `[block, warp, lane]`; `again` are threads that count twice.
     when, ordered : ndarray of int
         For each warp that has arrived: see `VectorClocks.arrive`.
     parts : dict of int to VectorClock
@@ -95,6 +96,7 @@ class _State:
 
     arrived: Array
     waiting: Array
+    again: Array
     expected: Array  # number of threads, `[block]`; 0 for all, -1 if none has arrived yet
     when: Array
     ordered: Array
@@ -174,10 +176,12 @@ class Barriers:
         if threads == self._lanes.shape[1] * LANES and wait and lanes is self._lanes.exists:
             threads = None  # all threads at once
         state = self._state(site, number)
-        self._check(site, state, lanes, number, threads or 0)
+        again = state.arrived & ~state.waiting & lanes & (wait and threads is not None)  # rule 6
+        self._check(site, state, lanes, again, number, threads or 0)
         blocks: Array = np.any(lanes, axis=(1, 2))
         state.expected[blocks], state.site = threads or 0, site
         state.arrived |= lanes
+        state.again |= again
         self._keep_clocks(state, lanes, counted=threads is not None)
         if awaited is not None and predicate is not None:
             state.awaited.append(awaited)
@@ -216,16 +220,17 @@ class Barriers:
         if number not in self._states:
             blocks, warps, _ = shape = self._lanes.shape
             self._states[number] = _State(
-                arrived=np.zeros(shape, bool), waiting=np.zeros(shape, bool), expected=np.full(blocks, -1),
+                arrived=np.zeros(shape, bool), waiting=np.zeros(shape, bool), again=np.zeros(shape, bool),
+                expected=np.full(blocks, -1),
                 when=np.zeros((blocks, warps), np.int64), ordered=np.zeros((blocks, warps, warps), np.int64),
                 last_arrival=np.zeros((blocks, warps), np.int64), site=site, brought=np.zeros(blocks, np.int64),
                 true=np.zeros(blocks, np.int64), whole=np.zeros((blocks, warps), bool),
             )  # fmt: skip
         return self._states[number]
 
-    def _check(self, site: Site, state: _State, lanes: Array, number: int, threads: int) -> None:
+    def _check(self, site: Site, state: _State, lanes: Array, again: Array, number: int, threads: int) -> None:
         """Rule 6."""
-        twice = state.arrived & lanes
+        twice = state.arrived & lanes & ~again
         self._reporter.report(
             "barrier", site, twice, other=state.site,
             detail=f"it has already arrived at barrier {number}, at {state.site.place}, which is not complete",
@@ -248,20 +253,22 @@ class Barriers:
                 detail=f"others have met at barrier {number}, at {state.site.place}, and nothing orders "
                 "that before its arrival: which threads meet is open",
             )  # fmt: skip
-            many = self._counted(state.arrived | lanes).sum(axis=(1, 2)) > threads
+            many = self._count(state.arrived | lanes, state.again | again) > threads
             self._reporter.report(
                 "barrier", site, lanes & many[:, None, None], other=state.site,
                 detail=f"more than {threads} threads arrive at barrier {number}: which threads meet is open",
             )  # fmt: skip
 
-    def _counted(self, arrived: Array) -> Array:
-        """Rule 3."""
-        return np.asarray((arrived | ~self._lanes.alive) & np.any(arrived, axis=-1, keepdims=True))
+    def _count(self, *arrivals: Array) -> Array:
+        """Rule 3: arrivals in each block."""
+        dead = ~self._lanes.alive
+        counts = ((x | dead) & np.any(x, axis=-1, keepdims=True) for x in arrivals)
+        return np.asarray(sum(np.count_nonzero(x, axis=(1, 2)) for x in counts))
 
     def _complete(self, state: _State) -> int:
         """Rules 2 and 5."""
         alive = self._lanes.alive
-        enough = self._counted(state.arrived).sum(axis=(1, 2)) >= state.expected
+        enough = self._count(state.arrived, state.again) >= state.expected
         all_arrived = (state.arrived | ~alive).all(axis=(1, 2))
         done = (state.expected > 0) & enough | (state.expected == 0) & all_arrived
         if not done.any():
@@ -308,7 +315,8 @@ class Barriers:
 
     def _clear(self, state: _State, blocks: Array) -> None:
         """Reset a barrier in blocks."""
-        state.arrived[blocks], state.waiting[blocks], state.expected[blocks] = False, False, -1
+        state.arrived[blocks], state.waiting[blocks], state.again[blocks] = False, False, False
+        state.expected[blocks] = -1
         state.brought[blocks] = state.true[blocks] = 0
         state.whole[blocks] = False
         state.held = [(lanes, held) for lanes, held in state.held if (lanes & state.arrived).any()]

@@ -6,7 +6,8 @@ The rules (PTX ISA 9.1, 9.7.13.4, and rule A17 of `asynchronous_rules`):
    threads that have waited may arrive again.
 2. A thread arrives and waits alternately: arriving twice, or waiting without having arrived, is a hazard.
 3. What a thread does before it arrives happens before what threads do after they wait. What lies between an arrival and
-   its wait is ordered with nothing. An arrival with `.relaxed` passes on what the fences of its thread released, alone.
+   its wait is ordered with nothing. An arrival with `.relaxed` passes on what the fences of its thread released, alone;
+   and that what its thread has read has returned, which counts at the end of a block (A18).
 4. If no thread can run any more, or the kernel ends, waiting for threads that never arrive is a hazard.
 """
 
@@ -105,10 +106,10 @@ class ClusterBarrier:
         causality, scope = self._clocks.causality, self._clocks.scopes.of("cluster")
         if releases:
             self._released |= self._clocks.passed_by(lanes)
-        elif causality.active:
-            self._released |= causality.fenced(lanes, scope)
         else:
-            return
+            self._released |= self._clocks.returned(self._clocks.passed_by(lanes))
+            if causality.active:
+                self._released |= causality.fenced(lanes, scope)
         self._clocks.tick()
 
     def _leave(self, lanes: Array) -> None:

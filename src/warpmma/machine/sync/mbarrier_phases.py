@@ -7,7 +7,7 @@ cluster.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,13 +16,13 @@ from ..._arrays import Array
 from ...operations import MemoryScope
 from ..base import Site
 from ..memory import SharedMemory, Touch
-from ..order import Passed, ThreadScope, VectorClocks
+from ..order import Passed, ThreadScope, VectorClock, VectorClocks
 
 _MOST = 6  # lines of a ledger that a report shows
 _DID = {"arrives": "{} arrival{s}", "expects": "expects {} byte{s}", "brings": "brings {} byte{s}"}
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, kw_only=True)
 class _Phases:
     """The phases of the mbarriers at one place, one for each cluster.
 
@@ -38,6 +38,10 @@ class _Phases:
         The same of arrivals from other blocks, for threads that look in the scope of the cluster or a wider one.
     ledger : dict of (str, Site) to ndarray of int
         What this phase has counted, `[row]`: arrivals or bytes, by what was done and the line.
+    seen : ndarray of int
+        The first phase that no thread of the mbarrier's block has found complete, `[row]`.
+    signals : list of (ndarray, ndarray, ndarray)
+        Rows, phases and access words of arrivals from other blocks, in phases from that one on.
     """
 
     begun: Array
@@ -47,6 +51,13 @@ class _Phases:
     far_now: Passed = field(default_factory=Passed)
     far_done: Passed = field(default_factory=Passed)
     ledger: dict[tuple[str, Site], Array] = field(default_factory=dict)
+    seen: Array
+    signals: list[tuple[Array, Array, Array]] = field(default_factory=list)
+
+    def keep(self) -> None:
+        """Forget signals of phases that have been found complete."""
+        kept = [(rows, numbers, words, numbers >= self.seen[rows]) for rows, numbers, words in self.signals]
+        self.signals = [(rows[x], numbers[x], words[x]) for rows, numbers, words, x in kept if x.any()]
 
 
 class MbarrierPhases:
@@ -63,6 +74,7 @@ class MbarrierPhases:
     def __init__(self, clocks: VectorClocks, shared: SharedMemory, shape: tuple[int, int, int]) -> None:
         self._clocks, self._shared, self._shape = clocks, shared, shape
         self._rows, self._cluster = shape[0] // clocks.scopes.cluster, clocks.scopes.cluster
+        self.told: Callable[[Array], None] | None = None  # a timeline, if one is recorded
         self._at: dict[tuple[int, int], _Phases] = {}  # by rank and address
         # The mbarrier that each thread last looked at without success, -1 for none.
         self._looked: Array = np.full(shape, -1, np.int64)
@@ -81,7 +93,8 @@ class MbarrierPhases:
 
     def _phases(self, rank: int, address: int) -> _Phases:
         if (found := self._at.get((rank, address))) is None:
-            found = self._at[rank, address] = _Phases(np.zeros(self._rows, bool), np.zeros(self._rows, np.int64))
+            begun, number, seen = np.zeros(self._rows, bool), *(np.zeros(self._rows, np.int64) for _ in range(2))
+            found = self._at[rank, address] = _Phases(begun=begun, number=number, seen=seen)
         return found
 
     def _one(self, offset: int) -> tuple[_Phases, int]:
@@ -97,7 +110,8 @@ class MbarrierPhases:
         """Begin the phases of mbarriers."""
         for phases, rows, _ in self._places(offsets):
             others = ~self._flags(rows)
-            phases.begun[rows], phases.number[rows] = True, 0
+            phases.begun[rows], phases.number[rows], phases.seen[rows] = True, 0, 0
+            phases.signals = [(x[some], n[some], w[some]) for x, n, w in phases.signals if (some := others[x]).any()]
             phases.now, phases.done = phases.now.only(others), phases.done.only(others)
             phases.far_now, phases.far_done = phases.far_now.only(others), phases.far_done.only(others)
             self._clear(phases, rows)
@@ -136,8 +150,11 @@ class MbarrierPhases:
             threads: Array = np.zeros(self._shape, bool)
             threads[who.block[some], who.warp[some], who.lane[some]] = True
             if self._cluster > 1:
-                own = np.zeros(self._shape[0], bool)
-                own[self._shared.places_of(touch.offset[which[some]])[0]] = True
+                own, at = np.zeros(self._shape[0], bool), self._shared.places_of(touch.offset[which[some]])[0]
+                own[at] = True
+                if (away := at != who.block[some]).any():
+                    rows = at[away] // self._cluster
+                    phases.signals.append((rows, phases.number[rows], who.words[some][away]))
                 far = threads & ~own[:, None, None]
                 threads &= own[:, None, None]
             if releases:
@@ -160,6 +177,8 @@ class MbarrierPhases:
 
     def complete(self, offsets: Array) -> None:
         """Complete the current phases."""
+        if self.told is not None:
+            self.told(offsets)
         for phases, rows, _ in self._places(offsets):
             some = self._flags(rows)
             phases.done |= phases.now.only(some)
@@ -179,7 +198,9 @@ class MbarrierPhases:
         """Let threads that observe a complete phase of their mbarrier, bool `[n]`, acquire its clocks, or find them."""
         of, causality = self._clocks.scopes.of(scope), self._clocks.causality
         who = np.stack([touch.who.block, touch.who.warp, touch.who.lane], axis=1)[complete]
-        for phases, _, which in self._places(touch.offset[complete]):
+        for phases, rows, which in self._places(touch.offset[complete]):
+            phases.seen[rows] = phases.number[rows]
+            phases.keep()
             far = phases.done | phases.far_done
             if acquires:
                 causality.acquire(who[which], far if of >= ThreadScope.CLUSTER else phases.done)
@@ -187,6 +208,19 @@ class MbarrierPhases:
                 found = {level: far if min(level, of) >= ThreadScope.CLUSTER else phases.done
                          for level in self._clocks.scopes.levels}  # fmt: skip
                 causality.sees(who[which], phases, found)
+
+    def unheard(self, block: int, clock: VectorClock) -> Array:
+        """Return the words of arrivals at a block's mbarriers that nothing orders before what a clock's owner does.
+
+        They are those of other blocks, in phases that no thread of the block has found complete.
+        """
+        row, rank = divmod(block, self._cluster)
+        found = [
+            words[rows == row] for (of, _), phases in self._at.items() if of == rank
+            for rows, _, words in phases.signals
+        ]  # fmt: skip
+        words = np.concatenate([*found, np.zeros(0, np.uint64)])
+        return words[~clock.covers(words)] if len(words) else words
 
     # Looks
 

@@ -5,7 +5,8 @@ The rules (PTX ISA 9.1, 9.7.19, `setmaxnreg`):
 1. All threads of a warpgroup execute the same `setmaxnreg`. When a batch of blocks ends, warps of a warpgroup that
    executed other ones than its first warp, or more or fewer, are the hazard "divergent". What is compared is the
    mnemonic and the number: compilers may copy an instruction.
-2. No registers are counted: the pool of a block is not simulated.
+2. No registers are counted: the pool of a block is not simulated. Where ptxas ignores `setmaxnreg`, because it does not
+   know with how many registers the entry begins, `warpmma ptx check` says so (`ptx.launch.checking`).
 """
 
 from __future__ import annotations

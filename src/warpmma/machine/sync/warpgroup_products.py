@@ -7,7 +7,9 @@ The rules (PTX ISA 9.1, 9.7.15; measured on an H200):
    products, none wrong). The reads are those of an agent, the groups of the warpgroup; a thread that waits is ordered
    behind it.
 2. Its D is computed when it is issued; the registers of a warp are pending until this warp waits. A product may
-   accumulate into pending registers; any other use of them is an error where it decides something.
+   accumulate into pending registers, and copies of them are pending too; any other use of them is an error where it
+   decides something, and what is computed from them stays poison after the wait.
+   The shadow of a register knows its product (rule 4 of `warp_register`); front ends settle registers after a wait.
 3. `wgmma.commit_group` makes a group of the warp's products that are in none yet; `wgmma.wait_group n` waits for all
    groups of the warp but the last n. A product that is in no group is never complete.
 """
@@ -31,7 +33,7 @@ _PENDING = "a register of D is used, and its warp has not waited for the product
 
 
 @dataclass(eq=False, kw_only=True)
-class _Product:
+class WarpgroupProduct:
     """A product of some warpgroups.
 
     Attributes
@@ -66,14 +68,9 @@ class WarpgroupProducts:
 
     def __init__(self, reporter: Reporter, clocks: VectorClocks) -> None:
         self._reporter, self._clocks = reporter, clocks
-        self._pending: list[_Product] = []
-        self._settled: list[tuple[Origin, Array]] = []
+        self._pending: list[WarpgroupProduct] = []
 
-    def pending(self, origin: Origin | None) -> bool:
-        """Whether poison is that of products that are not complete (rule 2)."""
-        return origin is not None and any(x.origin is origin for x in self._pending)
-
-    def issue(self, site: Site, lanes: Array, sources: Sequence[Touched], *, marked: bool) -> Origin | None:
+    def issue(self, site: Site, lanes: Array, sources: Sequence[Touched], *, marked: bool) -> WarpgroupProduct | None:
         """Begin a product of whole warpgroups, bool `[block, warp, lane]`.
 
         Parameters
@@ -87,21 +84,22 @@ class WarpgroupProducts:
 
         Returns
         -------
-        Origin or None
-            Of the poison that its registers are until they are waited for.
+        WarpgroupProduct or None
+            Whose `active` warps have not waited for it; its `origin` is that of the poison that its registers are
+            meanwhile. None if hazards are off.
         """
         if not self._reporter.tracking:
             return None
         warps = np.asarray(lanes.any(axis=-1))
         origin = self._reporter.origin("pending", site, lanes, _PENDING) if marked else None
-        product = _Product(
+        product = WarpgroupProduct(
             site=site, origin=origin, active=warps, reading=warps, committed=np.full(warps.shape, -1),
             sources=[*sources], words=np.zeros(warps.shape, np.uint64),
         )  # fmt: skip
         for allocation, touch in product.sources:
             allocation.shadow.will_read(touch, self._overwritten)
         self._pending.append(product)
-        return origin
+        return product
 
     def _overwritten(self, source: Touch, bad: Array, origin: Origin) -> None:
         """Report that bytes of a source are overwritten: which of them the product reads is open."""
@@ -120,7 +118,6 @@ class WarpgroupProducts:
     def wait(self, lanes: Array, last: int) -> None:
         """Complete all but the last groups of each warp."""
         warps = np.asarray(lanes.any(axis=-1))
-        waited: dict[Origin, Array] = {}
         for product in self._pending:
             done = product.active & warps & (product.committed >= last) & (product.committed >= 0)
             if not done.any():
@@ -133,21 +130,9 @@ class WarpgroupProducts:
             product.active = product.active & ~done
             if product.origin is not None:
                 self._reporter.settled(product.origin, LANES * int(np.count_nonzero(done)))
-                waited[product.origin] = waited.get(product.origin, False) | done
         self._pending = [x for x in self._pending if x.active.any()]
-        for origin, done in waited.items():
-            for x in self._pending:
-                if x.origin is origin:
-                    done = done & ~x.active
-            if done.any():
-                self._settled.append((origin, done[..., None]))
 
-    def settled(self) -> list[tuple[Origin, Array]]:
-        """Return whose registers of which lanes are no longer pending, once."""
-        found, self._settled = self._settled, []
-        return found
-
-    def _end_reading(self, product: _Product, done: Array) -> None:
+    def _end_reading(self, product: WarpgroupProduct, done: Array) -> None:
         """Rule 1."""
         over = product.reading & of_warpgroups(done)
         if not over.any():

@@ -86,7 +86,8 @@ def _fields(words: tuple[str, ...]) -> dict[str, Any]:
     if "parity" in words:
         signature[2] = replace(signature[2], values=(0, 1))
     if action == "arrive" and "expect_tx" not in words:
-        signature[-1] = replace(signature[-1], values=range(1, 1 << 32))
+        later = "sm_90" if "noComplete" not in words else ""
+        signature[-1] = replace(signature[-1], values=range(1, 1 << 32), since=later)
     return {
         "action": action, "space": space,
         "drop": "arrive_drop" in words, "expects": action == "arrive" and "expect_tx" in words,

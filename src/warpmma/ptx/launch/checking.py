@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..._records import Shown
@@ -36,6 +36,7 @@ class EntryNeeds(Shown):
     registers: Mapping[str, int]  # number by class, as named in the text: ptxas uses fewer
     instructions: Mapping[str, int]  # how often each mnemonic occurs in the code that may run
     problems: tuple[PtxError, ...]  # lines that are not simulated, or that are refused at run time for some operands
+    ignored: tuple[str, ...] = ()  # what ptxas ignores in it, and why
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,11 +94,12 @@ def _needs(module: Module, name: str, memory: ModuleMemory, target: str) -> Entr
             name=name, functions=(), shared=0, dynamic=False, local=0, parameters=0, registers={}, instructions={},
             problems=(error,),
         )  # fmt: skip
+    instructions = _counts(module, linked)
     return EntryNeeds(
         name=name, functions=tuple(linked.reach.functions[1:]), shared=linked.shared.static,
         dynamic=linked.shared.has_dynamic, local=linked.program.frame, parameters=linked.parameters,
-        registers=_registers(linked.program), instructions=_counts(module, linked),
-        problems=linked.problems,
+        registers=_registers(linked.program), instructions=instructions,
+        problems=linked.problems, ignored=_ignored(module.functions[name].directives, instructions),
     )  # fmt: skip
 
 
@@ -112,3 +114,11 @@ def _counts(module: Module, linked: Linked) -> dict[str, int]:
         x.mnemonic for name in linked.reach.functions for x in module.functions[name].body if isinstance(x, Statement)
     )
     return dict(found.most_common())
+
+
+def _ignored(directives: Collection[str], instructions: Collection[str]) -> tuple[str, ...]:
+    """Say what ptxas 13.0 ignores in an entry: `setmaxnreg`, where it does not know how many registers that has."""
+    known = "maxnreg" in directives or ("minnctapersm" in directives and {"maxntid", "reqntid"} & {*directives})
+    if known or not any(x.startswith("setmaxnreg.") for x in instructions):
+        return ()
+    return ("setmaxnreg, unless it is told -maxrregcount: the entry has no .maxnreg, nor .minnctapersm with .maxntid",)

@@ -263,7 +263,7 @@ class PtxEntry(Shown):
         hazards: Policy | Mapping[str, Policy] = "error", contract: str = "ptxas",
         engine: Engine = "auto", threads: int | None = None, resident: int | None = None,
         limit: int | Limit | None = None, seed: int = 0, progress: Watched = None,
-        watch: Watch | None = None,
+        watch: Watch | None = None, timeline: bool | Sequence[int] = False,
     ) -> Launch:  # fmt: skip
         """Run the entry on a device.
 
@@ -286,7 +286,7 @@ class PtxEntry(Shown):
             entry declares.
         cooperative : bool
             Whether all blocks are resident together, and may wait for each other.
-        hazards, engine, threads, progress, watch
+        hazards, engine, threads, progress, watch, timeline
             As of `kernel.launch`; `threads` reaches each `mma`, not blocks, and changes no bit.
         contract : {"ptxas", "off"}
             Whether `mul` and `add` without a rounding are fused as ptxas fuses them, or never.
@@ -316,7 +316,7 @@ class PtxEntry(Shown):
             prepared = self.module.prepared(self.name, device, contract)
             options = LaunchOptions.given(
                 hazards=hazards, engine=engine, threads=threads, resident=resident, limit=limit, seed=seed,
-                progress=progress, watch=watch,
+                progress=progress, watch=watch, timeline=timeline,
             )  # fmt: skip
             encode = self._encoder(device, args, params)
             prepared.check()

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from ...errors import PtxError
-from ...machine import Branch, BranchTable, Callee, Program, Site, dead_slots
+from ...machine import Branch, BranchTable, Callee, Program, Site, dead_slots, loads_in_flight
 from ..contraction import contracted
 from ..folding import compared, folded
 from ..storage import (
@@ -52,7 +52,7 @@ class Linked:
     def launched(self) -> Program:
         """The program as launches run it, with the last reads of registers, which a check does not need."""
         program = with_workspace(self.program, self.parameters) if self.cooperates else self.program
-        return replace(program, dead_slots=dead_slots(program))
+        return replace(program, dead_slots=dead_slots(program), in_flight=loads_in_flight(program))
 
 
 def link(module: Module, entry: str, memory: ModuleMemory, target: str, *, contract: bool = True) -> Linked:

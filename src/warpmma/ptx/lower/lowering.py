@@ -22,12 +22,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import cast
 
 from ..._text import counted
-from ...errors import PtxError, WarpmmaError
-from ...isa import PtxInstruction, WarpgroupInstruction
+from ...errors import PtxError, TargetError, WarpmmaError
+from ...isa import PtxInstruction, WarpgroupInstruction, check_since
 from ...machine import Alternative, Branch, BranchTable, Call, Guard, InstructionStep, Return, Site
 from ...operations import (
     Access,
@@ -44,7 +45,7 @@ from ..flow import ENDS, BasicBlock, Register, cut, placed, uses
 from ..folding import FOLDED
 from ..storage import FrameLayout, Slots
 from ..text import Function, Immediate, Module, Place, Statement, Symbol, Variable, VectorOf, bytes_of
-from .binding import bind
+from .binding import BoundStatement, bind
 from .calls import CallLowering
 from .entry_parameters import EntryParameters
 from .legacy_syntax import without_sync
@@ -285,10 +286,22 @@ class _Lowering:
     ) -> InstructionStep:
         found = found or self._row(statement)
         bound = bind(self._names, statement, found)
+        if any(x.since for x in bound.row.signature):
+            self._check_operands(statement, bound)
         return InstructionStep(
             site=site, row=bound.row, operands=bound.operands, results=bound.results, guard=guard,
             beside=bool(statement.beside),
         )  # fmt: skip
+
+    def _check_operands(self, statement: Statement, bound: BoundStatement) -> None:
+        """Refuse operands that only later targets take."""
+        given = iter(bound.operands)
+        for spec in bound.row.sources:
+            if [x for x in islice(given, len(spec.names)) if x is not None]:
+                try:
+                    check_since(bound.row, spec, self._target)
+                except TargetError as error:
+                    raise self._module.error_at(statement, str(error)) from None
 
     def _row(self, statement: Statement) -> PtxInstruction:
         try:

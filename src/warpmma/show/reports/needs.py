@@ -34,6 +34,8 @@ def module_text(needs: ModuleNeeds) -> str:
         lines += _wrapped(f"{name}{_TIE}{count:,}" for name, count in entry.instructions.items())
         if entry.functions:
             lines += _wrapped(entry.functions, "calls ")
+        if entry.ignored:
+            lines += _wrapped(entry.ignored, "ptxas ignores ")
     lines += ["", *_problems(needs)]
     return "\n".join(lines)
 
@@ -50,7 +52,7 @@ def _facts(entry: EntryNeeds) -> dict[str, Any]:
     plain = {name: getattr(entry, name) for name in ("name", "shared", "dynamic", "local", "parameters")}
     return {
         **plain, "registers": dict(entry.registers), "instructions": dict(entry.instructions),
-        "functions": list(entry.functions),
+        "functions": list(entry.functions), "ignored": list(entry.ignored),
         "problems": [{"line": x.line, "column": x.column, "text": str(x)} for x in entry.problems],
     }  # fmt: skip
 

@@ -95,6 +95,8 @@ def guess_copy(
     >>> print(guess_copy(meant, array, (0, 32), 0x400, got=brought))
     guess: as if coordinates were (32, 0), meant (0, 32)
     """
+    if not isinstance(map, TensorMap):
+        raise OperandError(f"map is {shown(map)}; expected a TensorMap")
     copy = _Copy(map, tuple(coordinates), tuple(offsets))
     right = map.read(memory, copy.coordinates, at, offsets=copy.offsets)
     seen = _octets("got", got)

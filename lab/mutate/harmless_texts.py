@@ -1,0 +1,222 @@
+"""Why mutants of PTX that nobody notices are harmless: arguments, as in `harmless.py`.
+
+An argument of what orders accesses names a rule of `docs/asynchronous_order.md`; the others say which values or which
+threads the change does not alter.
+"""
+
+from __future__ import annotations
+
+from .harmless import Arguments, by_name
+
+__all__ = ["HARMLESS"]
+
+_ARGUMENTS: Arguments = (
+    (
+        "What others read is published by the completion of the copy, and by nothing that the thread did before it"
+        " expected the bytes (A6, A7).",
+        (("*", "weaker: line *: relaxed in mbarrier.arrive.expect_tx*"),),
+    ),
+    (
+        "Bytes may come before they are expected: neither orders anything, and the phase ends when both are counted"
+        " (A10).",
+        (
+            ("*", "order: line *: mbarrier.arrive.expect_tx* after cp.async.bulk*"),
+            ("copy_pipeline", "order: line *: cp.async.bulk.tensor* after mbarrier.arrive.expect_tx*"),
+            ("cluster_pipeline", "order: line *: cp.async.bulk.tensor* after mbarrier.arrive.expect_tx*"),
+        ),
+    ),
+    (
+        "A barrier of the block or of the warp publishes the new mbarriers to the threads that use them; what copies"
+        " signal there is counted, and needs no order (A18).",
+        (
+            ("ring", "*proxy fence dropped: line 27: *"), ("ring", "weaker: line 27: *"),
+            ("ring", "order: line 26: *"), ("ring", "order: line 27: *"),
+            ("copy_pipeline", "fence dropped: line *: fence.mbarrier_init*"),
+            ("one_releases", "fence dropped: line *: fence.mbarrier_init*"),
+            ("tensor_tiles", "fence dropped: line *: fence.mbarrier_init*"),
+            ("changed_maps", "fence dropped: line *: fence.mbarrier_init*"),
+            ("product", "fence dropped: line *: fence.mbarrier_init*"),
+            ("copy_pipeline", "order: line *: mbarrier.init* after fence.mbarrier_init*"),
+            ("one_releases", "order: line *: mbarrier.init* after fence.mbarrier_init*"),
+            ("tensor_tiles", "order: line *: mbarrier.init* after fence.mbarrier_init*"),
+            ("changed_maps", "order: line *: mbarrier.init* after fence.mbarrier_init*"),
+            ("product", "order: line *: mbarrier.init* after fence.mbarrier_init*"),
+        ),
+    ),
+    (
+        "The barrier of the cluster releases and acquires by itself; or it is relaxed, and the fence before it releases"
+        " the new mbarriers (A17).",
+        (
+            ("cluster_pipeline", "fence dropped: line *: fence.mbarrier_init*"),
+            ("cluster_pipeline", "order: line *: mbarrier.init* after fence.mbarrier_init*"),
+            ("cluster_pipeline", "weaker: line 105: relaxed in barrier.cluster.arrive"),
+        ),
+    ),
+    (
+        "The last barrier keeps the memory of the blocks until all have arrived, and publishes nothing (A17, A18).",
+        (
+            ("cluster_pipeline", "weaker: line 325: relaxed in barrier.cluster.arrive"),
+            ("remote_release", "weaker: line 1001: relaxed in barrier.cluster.arrive*"),
+            ("counted_stores", "weaker: line 650: relaxed in barrier.cluster.arrive*"),
+        ),
+    ),
+    (
+        "An arrival in another block says that what its thread has read is over, whatever its scope; it publishes no"
+        " data here (A9).",
+        (("cluster_pipeline", "weaker: line *: scope .cta in mbarrier.arrive.release.cluster*"),),
+    ),
+    (
+        "Rank 1 loads the half that is read late, and waits for the arrival that still follows (A9).",
+        (("cluster_pipeline", "order: line 271: *"),),
+    ),
+    (
+        "Lanes 0 and 1 arrive at the mbarriers of both blocks, whichever takes which (A9).",
+        (("remote_release", "rank: line *: ^ 1 in mapa*"),),
+    ),
+    (
+        "Lanes of a warp arrive at once, and all have read before; in so few turns the arrivals that are one too many"
+        " do not add up to those of a warp (A9). A longer ring is reported.",
+        (
+            ("copy_pipeline", "count: line *: -1 in mbarrier.init*, %r19"),
+            ("cluster_pipeline", "count: line *: -1 in mbarrier.init*, %r29"),
+        ),
+    ),
+    (
+        "Each thread fences behind the barrier, and so does the one that copies (A3).",
+        (
+            ("epilogue", "order: line 114: fence.proxy.async* after bar.sync*"),
+            ("pingpong", "order: line 1260: fence.proxy.async* after bar.sync*"),
+            ("reduction", "order: line *: fence.proxy.async* after bar.sync*"),
+            ("tensor_tiles", "order: line 204: fence.proxy.async* after bar.sync*"),
+        ),
+    ),
+    (
+        "The readers have fenced since they read, and their barrier passes that on (A3, A12).",
+        (
+            ("tensor_tiles", "proxy fence dropped: line 133: *"), ("tensor_tiles", "weaker: line 133: *"),
+            ("tensor_tiles", "order: line 133: fence.proxy.async* after mbarrier.arrive.expect_tx*"),
+        ),
+    ),
+    (
+        "The barrier still lies between the wait for the groups and the stores to their buffer (A7).",
+        (("tensor_tiles", "order: line 174: bar.sync 0 after mbarrier.try_wait*"),),
+    ),
+    (
+        "Rows of a box that are outside of the tensor are not added.",
+        (("tensor_tiles", "box: 16x16 in the map sums"),),
+    ),
+    (
+        "ptxas injects the wgmma.fence that is missing: measured, see the page's section on warpgroups.",
+        (("product", "fence dropped: line 1023: wgmma.fence*"),),
+    ),
+    (
+        "The fence still lies before the copy, which the thread issues later (A3, A5).",
+        (("changed_maps", "order: line 783: fence.proxy.async* after mbarrier.arrive.expect_tx*"),),
+    ),
+    (
+        "A thread waits for its own groups alone: the others have none (A7).",
+        (
+            ("epilogue", "branch dropped: line 63: *"), ("epilogue", "branch dropped: line 150: *"),
+            ("tensor_tiles", "branch dropped: line 166: *"), ("tensor_tiles", "branch dropped: line 240: *"),
+        ),
+    ),
+    (
+        "The wait before the block ends is for the reading of shared memory; what is still written completes without"
+        " a wait (A16).",
+        (
+            ("reader_fences", "weaker: line 282: .read*"), ("column_sums", "weaker: line 519: .read*"),
+            ("tensor_tiles", "weaker: line *: .read in cp.async.bulk.wait_group 0"),
+            ("product", "weaker: line *: .read in cp.async.bulk.wait_group 0"),
+        ),
+    ),
+    (
+        "The copies of a thread that has exited complete: the memory of the block stays until then (A16).",
+        (
+            ("column_sums", "commit dropped: line 515: *"), ("column_sums", "wait dropped: line 519: *"),
+            ("column_sums", "weaker: line 519: groups +1*"),
+        ),
+    ),
+    (
+        "The warp that changes the map is the one that copies: the scope of the block has both (A19, A20).",
+        (
+            ("changed_maps", "weaker: line *: scope .cta in tensormap.cp_fenceproxy*"),
+            ("changed_maps", "weaker: line *: scope .cta in fence.proxy.tensormap*"),
+        ),
+    ),
+    (
+        "All lanes of a warp make the same mbarrier at once; it begins as with one (A11).",
+        (("changed_maps", "branch dropped: line 691: *"), ("counted_stores", "branch dropped: line 487: *")),
+    ),
+    (
+        "The phase before the first is complete: the wait that was left out for it ends at once (A9).",
+        (("copy_pipeline", "branch dropped: line 154: *"), ("cluster_pipeline", "branch dropped: line 188: *")),
+    ),
+    (
+        "Several threads copy the same bytes to the same place, from memory that nobody writes any more (A5).",
+        (
+            ("reader_fences", "branch dropped: line 249: *"), ("reader_fences", "branch dropped: line 264: *"),
+            ("column_sums", "branch dropped: line 501: *"), ("product", "branch dropped: line 1181: *"),
+        ),
+    ),
+    (
+        "Another barrier orders the same accesses before they are used again.",
+        (
+            ("tensor_tiles", "barrier dropped: line 83: bar.sync 0"),
+            ("pingpong", "order: line 1200: ld.shared* after bar.sync*"),
+            ("pingpong", "order: line 1307: ld.shared* after bar.sync*"),
+            ("pingpong", "order: line 1250: st.shared* after bar.arrive*"),
+            ("pingpong", "order: line 1255: bar.arrive* after fence.proxy.async*"),
+        ),
+    ),
+    (
+        "The same threads meet at a barrier of another number, which no others use.",
+        (
+            ("epilogue", "count: line *: number +1 in bar.sync*"),
+            ("pingpong", "count: line 1266: number +1 in bar.sync*"),
+            ("product", "count: line 1177: number +1 in bar.sync*"),
+        ),
+    ),
+    (
+        "The extra arrival comes at the end, and no thread waits for it.",
+        (("pingpong", "branch dropped: line 1319: *"),),
+    ),
+    (
+        "Nobody reads what is stored there before the kernel ends.",
+        (
+            ("cluster_pipeline", "order: line 319: st.global* after barrier.cluster.arrive"),
+            ("plain_barriers", "order: line 411: st.global* after bar.sync 0"),
+            ("counted_stores", "order: line 629: st.global* after mbarrier.arrive*"),
+            ("counted_copies", "order: line *: mbarrier.arrive* after st.global*"),
+        ),
+    ),
+    (
+        "The memory of the mbarrier is not used for anything else.",
+        (("plain_barriers", "inval dropped: line 427: *"),),
+    ),
+    (
+        "The warps have the registers that they need without more.",
+        (
+            ("one_releases", "registers dropped: line 611: setmaxnreg.inc*"),
+            ("product", "registers dropped: line 993: setmaxnreg.inc*"),
+        ),
+    ),
+    (
+        "The branch is not taken: every block has a tile, and every tile a row.",
+        (
+            ("epilogue", "branch dropped: line 51: *"), ("reader_fences", "branch dropped: line 183: *"),
+            ("plain_barriers", "branch dropped: line 338: *"), ("one_releases", "branch dropped: line 530: *"),
+            ("one_releases", "branch dropped: line 616: *"), ("remote_release", "branch dropped: line 904: *"),
+            ("reduction", "branch dropped: line 1360: *"), ("pingpong", "branch dropped: line 1211: *"),
+            ("tensor_tiles", "branch dropped: line 112: *"), ("changed_maps", "branch dropped: line 726: *"),
+            ("counted_stores", "branch dropped: line 530: *"), ("column_sums", "branch dropped: line 117: *"),
+            ("column_sums", "branch dropped: line 159: *"), ("column_sums", "branch dropped: line 224: *"),
+            ("column_sums", "branch dropped: line 248: *"), ("column_sums", "branch dropped: line 262: *"),
+            ("column_sums", "branch dropped: line 317: *"), ("column_sums", "branch dropped: line 378: *"),
+            ("column_sums", "branch dropped: line 428: *"), ("column_sums", "branch dropped: line 453: *"),
+            ("column_sums", "branch dropped: line 471: *"), ("product", "branch dropped: line 997: *"),
+        ),
+    ),
+)  # fmt: skip
+
+HARMLESS = by_name(_ARGUMENTS)
+"""The argument, by the names of a kernel and a mutation."""
