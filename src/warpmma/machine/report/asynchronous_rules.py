@@ -115,5 +115,10 @@ RULES: Mapping[str, Rule] = MappingProxyType({
         "fence.proxy.tensormap::generic.release.", "strict", f"{_PTX}, 9.7.13.4; measured: within one thread an "
         "acquire alone, 0 of 211,200 stale",
     ),
+    "A23": Rule(
+        "What cp.async has written and its thread has waited for crosses to the async proxy by a fence.proxy.async, as "
+        "any other write of a thread does.", "strict", f"{_PTX}, 9.7.9.25.2; measured: without a fence, read by a bulk "
+        "store or as A or B of wgmma, 0 of 20.3M stale each, where st.shared had 3.3M to 16.4M",
+    ),
 })  # fmt: skip
 """By name."""
