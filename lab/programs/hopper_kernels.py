@@ -84,6 +84,7 @@ REPORTED: dict[str, str] = {
     "cpasync_cooperative_bf16 132x68x196x1x132x1": "proxy",
     "cpasync_pingpong_tf32 70x66x98x1x1x1": "proxy",
     "cpasync_multistage_f16 68x68x196x1x132x1": "proxy",
+    "relu_gradient_f16 136x256x200x1x2x1": "race",
     "deepgemm_e4m3 136x200x384x1": "race",
     "deepgemm_e4m3_rows 136x240x384x1": "race",
 }
