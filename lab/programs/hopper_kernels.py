@@ -7,7 +7,7 @@ from pathlib import Path
 
 __all__ = ["HOPPER_RECORDED", "KERNELS", "REPORTED", "Kernel"]
 
-HOPPER_RECORDED = Path(__file__).parents[2] / "tests" / "data" / "h200_hopper_kernels.npz"
+HOPPER_RECORDED = Path(__file__).parents[2] / "tests" / "data" / "h100_hopper_kernels.npz"
 
 
 @dataclass(frozen=True)
