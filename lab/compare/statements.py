@@ -144,16 +144,16 @@ def ours(statement: str, target: str) -> str:
     return problems[0].splitlines()[0] if problems else ""
 
 
-def refused(statements: Sequence[str], target: str) -> dict[int, str]:
-    """Return the errors of ptxas for statements, by their numbers."""
+def refused(statements: Sequence[str], target: str, head: str = HEAD) -> dict[int, str]:
+    """Return the errors of ptxas for statements behind a head, by their numbers."""
     found: dict[int, str] = {}
-    _ask(statements, list(range(len(statements))), target, found)
+    _ask(statements, list(range(len(statements))), target, head, found)
     return found
 
 
-def _ask(statements: Sequence[str], numbers: list[int], target: str, found: dict[int, str]) -> None:
+def _ask(statements: Sequence[str], numbers: list[int], target: str, head: str, found: dict[int, str]) -> None:
     while numbers:
-        text = HEAD.format(target=target) + "".join(statements[i] + "\n" for i in numbers) + "L: ret;\n}\n"
+        text = head.format(target=target) + "".join(statements[i] + "\n" for i in numbers) + "L: ret;\n}\n"
         command = ["ptxas", f"-arch={target}", "-O0", "/dev/stdin", "-o", "/dev/null"]
         done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
         if done.returncode == 0:
@@ -165,7 +165,7 @@ def _ask(statements: Sequence[str], numbers: list[int], target: str, found: dict
             bad = {numbers[0]: done.stderr.strip() or f"ptxas ended with {done.returncode}"}
         if not bad:  # no line is named
             half = len(numbers) // 2
-            _ask(statements, numbers[:half], target, found)
+            _ask(statements, numbers[:half], target, head, found)
             numbers = numbers[half:]
             continue
         found |= bad

@@ -133,7 +133,8 @@ _ARGUMENTS: Arguments = (
         "The copies of a thread that has exited complete: the memory of the block stays until then (A16).",
         (
             ("column_sums", "commit dropped: line 515: *"), ("column_sums", "wait dropped: line 519: *"),
-            ("column_sums", "weaker: line 519: groups +1*"),
+            ("column_sums", "weaker: line 519: groups +1*"), ("column_sums", "order: line 511: *"),
+            ("column_sums", "order: line 515: *"),
         ),
     ),
     (
@@ -208,7 +209,8 @@ _ARGUMENTS: Arguments = (
             ("one_releases", "branch dropped: line 616: *"), ("remote_release", "branch dropped: line 904: *"),
             ("reduction", "branch dropped: line 1360: *"), ("pingpong", "branch dropped: line 1211: *"),
             ("tensor_tiles", "branch dropped: line 112: *"), ("changed_maps", "branch dropped: line 726: *"),
-            ("counted_stores", "branch dropped: line 530: *"), ("column_sums", "branch dropped: line 117: *"),
+            ("counted_stores", "branch dropped: line 530: *"), ("counted_copies", "branch dropped: line 328: *"),
+            ("counted_copies", "branch dropped: line 394: *"), ("column_sums", "branch dropped: line 117: *"),
             ("column_sums", "branch dropped: line 159: *"), ("column_sums", "branch dropped: line 224: *"),
             ("column_sums", "branch dropped: line 248: *"), ("column_sums", "branch dropped: line 262: *"),
             ("column_sums", "branch dropped: line 317: *"), ("column_sums", "branch dropped: line 378: *"),

@@ -5,6 +5,7 @@ Those of CUDA C++ were compiled once (`python -m lab.record.programs --compile`)
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
@@ -124,34 +125,44 @@ def _ring(rounds: int) -> TextSubject:
     )  # fmt: skip
 
 
-def _copy_pipeline() -> TextSubject:
-    x = _small(2, 11 * 16 - 5, 64)
+def _pipeline(name: str, tiles: int) -> str:
+    """Return the PTX of a twin with another number of tiles, of as many digits: offsets in the text stay."""
+    text = read_text(f"twin_{name}.ptx")
+    for statement, last, number in (
+        ("setp.gt.u32", 10, tiles - 1), ("setp.ne.s32", 224, 16 * (tiles + 3)), ("mul.lo.s32", 11, tiles)
+    ):  # fmt: skip
+        text = re.sub(rf"({re.escape(statement)}\b.*, ){last};", rf"\g<1>{number};", text)
+    return text
+
+
+def _copy_pipeline(tiles: int) -> TextSubject:
+    x = _small(2, tiles * 16 - 5, 64)
 
     def arguments(device: wm.Device, maps: Maps) -> list[Any]:
         return [maps("box", device.array(x), (16, 32)), device.empty((16, 32), F)]
 
     return TextSubject(
-        name="copy_pipeline", read=lambda: read_text("twin_copy_pipeline.ptx"), grid=1, block=128, stage=2048,
-        strict="A12", arguments=arguments, expected=lambda: {1: _tiles(x).sum(axis=0, dtype=F)},
+        name="copy_pipeline", read=partial(_pipeline, "copy_pipeline", tiles), grid=1, block=128, stage=2048,
+        strict="A12", arguments=arguments, expected=lambda: {1: _tiles(x, tiles).sum(axis=0, dtype=F)},
     )  # fmt: skip
 
 
-def _tiles(x: Array) -> Array:
-    padded = np.zeros((11 * 16, 32), F)
+def _tiles(x: Array, tiles: int) -> Array:
+    padded = np.zeros((tiles * 16, 32), F)
     padded[: len(x)] = x[:, :32]
-    return padded.reshape(11, 16, 32)
+    return padded.reshape(tiles, 16, 32)
 
 
-def _cluster_pipeline() -> TextSubject:
-    x, weights = _small(3, 11 * 16 - 5, 64), _small(4, 2, 11)
+def _cluster_pipeline(tiles: int) -> TextSubject:
+    x, weights = _small(3, tiles * 16 - 5, 64), _small(4, 2, tiles)
 
     def arguments(device: wm.Device, maps: Maps) -> list[Any]:
         return [maps("box", device.array(x), (8, 32)), device.array(weights), device.empty((2, 16, 32), F)]
 
     return TextSubject(
-        name="cluster_pipeline", read=lambda: read_text("twin_cluster_pipeline.ptx"), grid=2, block=128, stage=2048,
+        name="cluster_pipeline", read=partial(_pipeline, "cluster_pipeline", tiles), grid=2, block=128, stage=2048,
         strict="A12", arguments=arguments,
-        expected=lambda: {2: np.einsum("bt,trc->brc", weights, _tiles(x)).astype(F)},
+        expected=lambda: {2: np.einsum("bt,trc->brc", weights, _tiles(x, tiles)).astype(F)},
     )  # fmt: skip
 
 
@@ -252,7 +263,7 @@ def _product(steps: int) -> TextSubject:
 
 
 _MADE: tuple[tuple[Callable[[int], TextSubject], int, int], ...] = (
-    (_ring, 8, 128), (_column_sums, 39, 150),
+    (_ring, 8, 128), (_copy_pipeline, 11, 59), (_cluster_pipeline, 11, 59), (_column_sums, 39, 150),
     (partial(_habit, name="epilogue", stage=4096), 9, 60),
     (partial(_habit, name="reader_fences"), 9, 40),
     (partial(_habit, name="plain_barriers", strict="A12"), 9, 40),
@@ -263,11 +274,10 @@ _MADE: tuple[tuple[Callable[[int], TextSubject], int, int], ...] = (
     (_tensor_tiles, 9, 60), (_counted_copies, 8, 120), (_counted_stores, 7, 80), (_changed_maps, 5, 40),
     (_product, 5, 30),
 )  # fmt: skip
-"""Kernels that take any number of turns: a few, and many."""
+"""Kernels, with a few turns and with many."""
 
 
 @cache
 def text_subjects() -> tuple[TextSubject, ...]:
     """Return every subject."""
-    made = [replace(make(few), longer=cache(partial(make, many))) for make, few, many in _MADE]
-    return made[0], _copy_pipeline(), _cluster_pipeline(), *made[1:]
+    return tuple(replace(make(few), longer=cache(partial(make, many))) for make, few, many in _MADE)

@@ -5,7 +5,8 @@ warpgroup: fences, waits, commits, arrivals and barriers dropped, weakened or in
 stages, coordinates, masks and ranks off by one; other boxes and swizzles of tensor maps. A mutant runs under three
 seeds, at the default level and with "strict":
 
-* found: a hazard or an error of the package names it, under one of the seeds; "strict" if at that level alone;
+* found: a hazard or an error of the package names it, under one of the seeds; "strict" if it breaks a rule that only
+  this level reports;
 * wrong: an array differs in a bit from the kernel's result, in the same way under each seed;
 * harmless: the result is the kernel's, and `lab/mutate/harmless_texts.py` says by which rule;
 * unnoticed: anything else, such as results that depend on the seed. The exit status is then 1.
@@ -36,6 +37,7 @@ from lab.mutate.text_subjects import TextSubject, text_subjects
 from lab.mutate.verdicts import BAD, Verdict
 from warpmma.errors import LimitError, PtxError, WarpmmaError
 from warpmma.kernel import HazardError
+from warpmma.machine.report.asynchronous_rules import RULES
 
 SEEDS = (0, 1, 2)
 _LIMIT = 200_000  # instructions of a launch: many times what one of the kernels takes
@@ -145,8 +147,11 @@ def _tried(mutant: TextMutant, subject: TextSubject) -> tuple[str, str, str]:
     if results != {right.bits}:
         return "wrong", "", ""
     for x in outcomes(subject, text, mutant, "strict"):
-        if x.bits is None and x.told not in right.strict:
+        if x.bits is not None or x.told in right.strict:
+            continue
+        if x.broken or (x.told and x.told[1] in RULES and RULES[x.told[1]].level == "strict"):
             return "broken" if x.broken else "found", "strict", x.detail
+        return "same", "", f'"strict" alone reports what is no rule of its own: {x.detail}'
     return "same", "", ""
 
 

@@ -33,7 +33,8 @@ def _fp8(kind: str, seed: int, count: int) -> Array:
     word = words(seed, count)
     exponents = least + (word >> np.uint64(8) & np.uint64(7))
     codes = exponents << np.uint64(fraction) | word & np.uint64((1 << fraction) - 1)
-    return (codes | (word >> np.uint64(20) & np.uint64(1)) << np.uint64(7)).astype(np.uint8)
+    made: Array = (codes | (word >> np.uint64(20) & np.uint64(1)) << np.uint64(7)).astype(np.uint8)
+    return made
 
 
 def filled(kind: str, seed: int, count: int) -> Array:
@@ -44,15 +45,17 @@ def filled(kind: str, seed: int, count: int) -> Array:
         return np.zeros(count, np.uint8)
     if kind in _FP8:
         return _fp8(kind, seed, count)
+    made: Array
     if kind.startswith("meta"):
         nibbles = _NIBBLES[words(seed, 2 * count) % np.uint64(6)]
-        return nibbles[::2] | nibbles[1::2] << 4
-    if kind in ("s8", "u8", "s4"):
-        return words(seed, count).astype(np.uint8)
-    if kind == "s32":
-        return words(seed, count // 4).astype(np.int32) // np.int32(1 << 16)
-    if kind == "bf16":
-        return (_floats(seed, count // 2).astype(np.float32).view(np.uint32) >> np.uint32(16)).astype(np.uint16)
-    dtype = {"f16": np.float16, "f32": np.float32, "f64": np.float64}[kind]
-    made: Array = _floats(seed, count // np.dtype(dtype).itemsize).astype(dtype)
+        made = nibbles[::2] | nibbles[1::2] << 4
+    elif kind in ("s8", "u8", "s4"):
+        made = words(seed, count).astype(np.uint8)
+    elif kind == "s32":
+        made = words(seed, count // 4).astype(np.int32) // np.int32(1 << 16)
+    elif kind == "bf16":
+        made = (_floats(seed, count // 2).astype(np.float32).view(np.uint32) >> np.uint32(16)).astype(np.uint16)
+    else:
+        dtype = {"f16": np.float16, "f32": np.float32, "f64": np.float64}[kind]
+        made = _floats(seed, count // np.dtype(dtype).itemsize).astype(dtype)
     return made

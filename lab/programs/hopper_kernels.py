@@ -7,7 +7,7 @@ from pathlib import Path
 
 __all__ = ["HOPPER_RECORDED", "KERNELS", "REPORTED", "Kernel"]
 
-HOPPER_RECORDED = Path(__file__).parents[2] / "tests" / "data" / "h200_hopper_kernels.npz"
+HOPPER_RECORDED = Path(__file__).parents[2] / "tests" / "data" / "h100_hopper_kernels.npz"
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,11 @@ REPORTED: dict[str, str] = {
     "cpasync_cooperative_bf16 132x68x196x1x132x1": "proxy",
     "cpasync_pingpong_tf32 70x66x98x1x1x1": "proxy",
     "cpasync_multistage_f16 68x68x196x1x132x1": "proxy",
+    "relu_gradient_f16 136x256x200x1x2x1": "race",
+    "flash_pages_f16 1x64x128x2x1x132": "unwritten",
+    "flash_pages_f16 2x48x176x4x2x2": "unwritten",
     "deepgemm_e4m3 136x200x384x1": "race",
+    "deepgemm_e4m3_cluster_2x1 264x256x384x1": "race",
     "deepgemm_e4m3_rows 136x240x384x1": "race",
 }
 """Launches with a hazard that is argued in docs/programs.md, and its kind."""

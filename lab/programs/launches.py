@@ -57,7 +57,7 @@ class Step:
 class Run:
     """Arrays on a device, launches one after the other, and the names of the arrays that are compared afterwards.
 
-    An array that is a `Struct` holds its bytes, as 64-bit words: addresses of arrays before it.
+    An array that is a `Struct` holds its bytes, as 64-bit words where they are so many: addresses of arrays before it.
     """
 
     arrays: Mapping[str, Any]
@@ -92,7 +92,11 @@ class Case:
 
 def contents(array: Any, address: Callable[[str], int]) -> Array:
     """Return the content of an array of a run."""
-    return np.frombuffer(array.packed(address), np.uint64) if isinstance(array, Struct) else array
+    if not isinstance(array, Struct):
+        made: Array = array
+        return made
+    data = array.packed(address)
+    return np.frombuffer(data, np.uint8 if len(data) % 8 else np.uint64)
 
 
 def words(seed: int, *shape: int) -> npt.NDArray[np.uint64]:

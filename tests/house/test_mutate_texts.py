@@ -128,13 +128,13 @@ def test_what_becomes_of_some(only: str, tmp_path: Path) -> None:
 def test_an_argued_one_is_unnoticed_without_its_argument(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    only = "reduction: order: line 1406"
+    only = "plain_barriers: order: line 363"
     status, found = run(tmp_path, "--only", only)
-    assert status == 0 and found[0]["what"] == "harmless" and "(A3)" in found[0]["why"]
+    assert status == 0 and found[0]["what"] == "harmless" and "(A10)" in found[0]["why"]
     monkeypatch.setattr(tool, "HARMLESS", {})
     status, found = run(tmp_path, "--only", only)
     assert status == 1 and [x["what"] for x in found] == ["unnoticed"]
-    assert "Unnoticed:\n\n* reduction:1406" in capsys.readouterr().out
+    assert "Unnoticed:\n\n* plain_barriers:363" in capsys.readouterr().out
 
 
 def test_results_that_depend_on_the_seed_are_unnoticed(monkeypatch: pytest.MonkeyPatch) -> None:

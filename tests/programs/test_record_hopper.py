@@ -129,8 +129,10 @@ def test_a_host_program_is_described(tmp_path: Path) -> None:
     stored = {"name": "c", "kind": "bytes", "bytes": 8, "data": "0" * 16, "pointers": {"0": ("a", 32)}}
     assert launch["buffers"][2] == stored
     run = run_of(launch)
-    assert [part for part in run.steps[0].arguments[0].parts if isinstance(part, tuple)] == [("a", 256), ("b", 16)]
-    assert run.steps[0].arguments[1] == 9
+    struct, number = run.steps[0].arguments
+    assert isinstance(struct, Struct)
+    assert [part for part in struct.parts if isinstance(part, tuple)] == [("a", 256), ("b", 16)]
+    assert number == 9
     assert run.outputs == ("b",)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import warpmma as wm
 from warpmma.arithmetic import runs_elements
 from warpmma.errors import PtxError
 from warpmma.machine import (
@@ -294,3 +295,47 @@ def test_wider_registers_of_conversions_in_both_engines() -> None:
     assert row.native is not None
     if runs_elements():
         assert np.array_equal(row.native(x.view(np.uint32))[0], expected)
+
+
+NEWER = {
+    "mbarrier.try_wait.shared.b64 %p1, [%r1], %rd1;": ("sm_90", (7, 8), (7, 7)),
+    "redux.sync.add.s32 %r1, %r2, -1;": ("sm_80", (7, 0), (6, 5)),
+    "fence.proxy.async;": ("sm_90", (8, 0), (7, 8)),
+    "add.rn.bf16x2 %r1, %r2, %r3;": ("sm_90", (7, 8), (7, 7)),
+    "mbarrier.arrive.relaxed.cta.shared.b64 _, [%r1];": ("sm_90", (8, 6), (8, 5)),
+}
+
+
+@pytest.mark.parametrize("statement", NEWER)
+def test_an_instruction_of_a_later_version_is_an_error(statement: str) -> None:
+    """As in ptxas. `.target` does not matter here: a device of a later target runs the text."""
+    target, has, less = NEWER[statement]
+
+    def problems(version: tuple[int, int]) -> list[str]:
+        text = f""".version {version[0]}.{version[1]}\n.target sm_75\n.address_size 64
+        .visible .entry k() {{ .reg .pred %p<3>; .reg .b32 %r<5>; .reg .b64 %rd<3>; {statement} ret; }}"""
+        return [str(x) for entry in wm.ptx.load(text).check(target).entries for x in entry.problems]
+
+    assert problems(has) == []
+    (problem,) = problems(less)
+    assert "requires PTX {}.{}; this text is PTX {}.{}: write .version {}.{}".format(*has, *less, *has) in problem
+
+
+EARLIER = [
+    ("fence.acquire.gpu;", "7.0"),
+    ("cp.async.ca.shared::cta.global [%r1], [%rd1], 4;", "7.0"),
+    ("cvt.rn.satfinite.e4m3x2.f32 %h1, %f1, %f2;", "7.8"),
+]
+
+
+@pytest.mark.parametrize(("statement", "version"), EARLIER)
+def test_what_ptxas_takes_in_older_texts(statement: str, version: str) -> None:
+    text = f""".version {version}\n.target sm_80\n.address_size 64
+    .visible .entry k() {{ .reg .b16 %h<3>; .reg .b32 %r<5>; .reg .b64 %rd<3>; .reg .f32 %f<3>; {statement} ret; }}"""
+    assert wm.ptx.load(text).check("sm_90").entries[0].problems == ()
+
+
+def test_texts_for_older_gpus_are_not_compared() -> None:
+    text = """.version 4.3\n.target sm_30\n.address_size 64
+    .visible .entry k() { .reg .b32 %r<3>; redux.sync.add.s32 %r1, %r2, -1; ret; }"""
+    assert wm.ptx.load(text).check("sm_80").entries[0].problems == ()

@@ -81,6 +81,37 @@ def test_an_mbarrier_that_is_invalidated_again() -> None:
     assert found is not None and found.kind == "barrier"
 
 
+FILL = "st.shared.u32 [%a], %t; fence.proxy.async.shared::cta; bar.sync 0;"
+STORE = "@%p cp.async.bulk.global.shared::cta.bulk_group [%y], [tile], 256; @%p cp.async.bulk.commit_group; bar.sync 0;"
+SUM = STORE.replace(
+    "cp.async.bulk.global.shared::cta.bulk_group", "cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32"
+)
+AGAIN = "add.u32 %v, %t, 7; st.shared.u32 [%a], %v; @%p cp.async.bulk.wait_group 0;"
+READ = "@%p cp.async.bulk.wait_group.read 0;"
+
+
+@pytest.mark.parametrize("hazards", ["error", "strict"])
+@pytest.mark.parametrize("copy", [STORE, SUM])
+def test_a_buffer_is_filled_again_after_the_wait_and_a_barrier(copy: str, hazards: str) -> None:
+    assert hazard(f"{FILL} {copy} {READ} bar.sync 0; {AGAIN}", hazards=hazards) is None
+
+
+@pytest.mark.xfail(strict=True, reason="what .read ends is a read of the thread when it issued the copy: A7, A13")
+def test_threads_that_do_not_know_of_a_wait_for_the_reading_fill_the_buffer() -> None:
+    """The wait of thread 0 orders nothing for the others, as after a whole wait_group, where this is reported."""
+    body = f"{FILL} {STORE} {{}} {AGAIN}"
+    assert hazard(body.format(READ.replace(".read", ""))).kind == "race"
+    assert hazard(body.format(READ), hazards="strict").kind == "race"
+    assert hazard(body.format(READ)) is not None
+
+
+@pytest.mark.xfail(strict=True, reason="what a reduction reads of overwritten bytes is no poison: A8")
+def test_a_buffer_is_filled_again_while_a_reduction_reads_it() -> None:
+    assert hazard(f"{FILL} {STORE} {AGAIN}").kind == "pending"
+    assert hazard(f"{FILL} {SUM} {AGAIN}", hazards="strict").kind == "pending"
+    assert hazard(f"{FILL} {SUM} {AGAIN}") is not None
+
+
 RING = f"""@%p mbarrier.init.shared.b64 [full], 1; @%p mbarrier.init.shared.b64 [full+8], 1;
 @%p mbarrier.init.shared.b64 [empty], 32; @%p mbarrier.init.shared.b64 [empty+8], 32; bar.sync 0;
 mov.u32 %i, 0; setp.gt.u32 %w, %t, 31; @%w bra CONSUME; @!%p bra END;

@@ -7,6 +7,7 @@ import re
 from typing import Any
 from xml.etree import ElementTree
 
+import cluster_pipeline as ring_of_two
 import numpy as np
 import pytest
 from warpgroup_kernels import F16, WORDS, codes, launched, text
@@ -212,3 +213,26 @@ def test_the_picture_of_the_page_is_what_is_drawn() -> None:
     from lab.draw.timelines import PICTURE, drawn
 
     assert PICTURE.read_text() == drawn(), "run: python -m lab.draw.timelines"
+
+
+def test_a_multicast_has_an_operation_for_each_mbarrier() -> None:
+    device, count = wm.Device("sm_90a"), 2 * ring_of_two.CLUSTER
+    x, w = np.ones((ring_of_two.TILES * ring_of_two.ROWS, 64), np.float32), np.ones((count, ring_of_two.TILES))
+    box = wm.TensorMap(device.array(x), (ring_of_two.ROWS // ring_of_two.CLUSTER, ring_of_two.COLUMNS))
+    y = device.empty((count, ring_of_two.ROWS, ring_of_two.COLUMNS), np.float32)
+    timeline = launch(
+        ring_of_two.pipeline, count, ring_of_two.THREADS, [box, device.array(w.astype(np.float32)), y],
+        shared=ring_of_two.EMPTY + 8 * ring_of_two.STAGES, cluster=ring_of_two.CLUSTER, timeline=True,
+    ).timeline  # fmt: skip
+    assert timeline is not None and timeline.blocks == (0, 1)
+    copies = timeline.operations
+    assert len(copies) == 2 * 2 * ring_of_two.TILES  # of each block, to both
+    assert all(x.bytes == ring_of_two.BYTES // 2 and x.completed is not None for x in copies)
+    own = f"mbarrier address {ring_of_two.FULL:#x} of block "
+    assert {(x.block, x.agent[-1]) for x in copies if x.agent.startswith(own)} == {
+        (0, "0"), (0, "1"), (1, "0"), (1, "1")
+    }  # fmt: skip
+    for block in (0, 1):
+        drawn = timeline.svg(block)
+        assert drawn.count("data-issued") == 2 * ring_of_two.TILES
+        assert f"of block {block}" in drawn and f">mbarrier address {ring_of_two.FULL:#x}<" in drawn

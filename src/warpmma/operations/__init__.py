@@ -20,6 +20,7 @@ from .on_arrays import elementwise
 from .records import DTYPES, UNDEFINED, InstructionRow, MemoryOrder, MemoryScope, Operation, RegisterType, register_type
 from .table import evidence, matrix_move, matrix_moves, operation, operations, row, rows
 from .variants import with_complement, with_selectors
+from .versions import lowest_version
 from .warp import MatrixMove, WarpgroupGroup, WarpgroupMultiply, WmmaMove, WmmaMultiply, warpgroup_multiply
 from .windows import RANK_BIT, SPACES, WINDOWS, Space, Window, space_of, window_of
 
@@ -68,6 +69,7 @@ __all__ = [
     "evidence",
     "float_code",
     "folded_function",
+    "lowest_version",
     "matrix_move",
     "matrix_moves",
     "operation",

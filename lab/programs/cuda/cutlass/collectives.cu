@@ -128,7 +128,7 @@ struct Config : Defaults {
   using Store = StoreCooperative;
   using Scheduler = gemm::StreamKScheduler;
 };
-#elif CASE == 9  // tf32
+#elif CASE == 9   // tf32
 struct Config : Defaults {
   using A = tfloat32_t;
   using B = tfloat32_t;
@@ -389,15 +389,16 @@ using MainTagA = TagA;
 using MainTagB = TagB;
 #endif
 using Compute = std::conditional_t<is_same_v<Config::Sum, int32_t>, float, Config::Sum>;
-using Fusion = std::conditional_t<std::is_void_v<Config::Fusion>, fusion::LinearCombination<TypeD, Compute, TypeC, Compute>,
-                                  Config::Fusion>;
-using Epilogue = cutlass::epilogue::collective::CollectiveBuilder<
-    cutlass::arch::Sm90, Config::Operator, Config::Tile, Config::Cluster,
-    cutlass::epilogue::collective::EpilogueTileAuto, Config::Sum, Compute, TypeC, TagC, aligned<TypeC>, TypeD, TagC, aligned<TypeD>,
-    Config::Store, Fusion>::CollectiveOp;
+using Fusion = std::conditional_t<std::is_void_v<Config::Fusion>,
+                                  fusion::LinearCombination<TypeD, Compute, TypeC, Compute>, Config::Fusion>;
+using Epilogue =
+    cutlass::epilogue::collective::CollectiveBuilder<cutlass::arch::Sm90, Config::Operator, Config::Tile,
+                                                     Config::Cluster, cutlass::epilogue::collective::EpilogueTileAuto,
+                                                     Config::Sum, Compute, TypeC, TagC, aligned<TypeC>, TypeD, TagC,
+                                                     aligned<TypeD>, Config::Store, Fusion>::CollectiveOp;
 using Mainloop = gemm::collective::CollectiveBuilder<
-    cutlass::arch::Sm90, Config::Operator, Config::A, MainTagA, aligned<TypeA>, TypeB, MainTagB, aligned<TypeB>, Config::Sum,
-    Config::Tile, Config::Cluster,
+    cutlass::arch::Sm90, Config::Operator, Config::A, MainTagA, aligned<TypeA>, TypeB, MainTagB, aligned<TypeB>,
+    Config::Sum, Config::Tile, Config::Cluster,
     gemm::collective::StageCountAutoCarveout<int(sizeof(typename Epilogue::SharedStorage))>,
     Config::Schedule>::CollectiveOp;
 using Kernel = gemm::kernel::GemmUniversal<Problem, Mainloop, Epilogue, Config::Scheduler>;
@@ -478,11 +479,13 @@ void put_c(Arguments& epilogue, std::size_t elements) {
   using Sparse = typename Mainloop::SparseConfig;
   made.mainloop.layout_a = Sparse::fill_layoutA(made.problem_shape);
   made.mainloop.layout_e = Sparse::fill_layoutE(made.problem_shape);
-  made.mainloop.ptr_A = reinterpret_cast<decltype(made.mainloop.ptr_A)>(
-      buffer<TypeA>("a", cosize(made.mainloop.layout_a) / 2));
+  made.mainloop.ptr_A =
+      reinterpret_cast<decltype(made.mainloop.ptr_A)>(buffer<TypeA>("a", cosize(made.mainloop.layout_a) / 2));
   made.mainloop.ptr_E = reinterpret_cast<decltype(made.mainloop.ptr_E)>(
-      buffer<uint8_t>("e", cosize(made.mainloop.layout_e) * sizeof(typename Mainloop::ElementE) /
-                               Mainloop::SparseConfig::ElementEMmaSparsity::value, SPARSE));
+      buffer<uint8_t>("e",
+                      cosize(made.mainloop.layout_e) * sizeof(typename Mainloop::ElementE) /
+                          Mainloop::SparseConfig::ElementEMmaSparsity::value,
+                      SPARSE));
 #else
   made.mainloop.ptr_A = buffer<TypeA>("a", std::size_t(m) * k * l);
   made.mainloop.dA = packed<typename Kernel::StrideA>(m, k, l);
@@ -514,8 +517,8 @@ void put_c(Arguments& epilogue, std::size_t elements) {
 #endif
 #ifdef BIAS_SUMS
   made.epilogue.thread.dbias_ptr = buffer<float>("sums", m, "result");
-  made.epilogue.thread.aux_ptr = reinterpret_cast<const cutlass::uint1b_t*>(
-      buffer<uint8_t>("signs", std::size_t(m) * n * l / 8));
+  made.epilogue.thread.aux_ptr =
+      reinterpret_cast<const cutlass::uint1b_t*>(buffer<uint8_t>("signs", std::size_t(m) * n * l / 8));
   made.epilogue.thread.dAux = made.epilogue.dD;
 #endif
 #ifdef AUXILIARY

@@ -52,7 +52,7 @@ constexpr int LOADING = 128, COMPUTING = BLOCK_M <= 64 ? 128 : 256;
 template <class T>
 static CUtensorMap map_of(const T* tensor, int columns, int rows, int box_columns, int box_rows, int stride,
                           int swizzle) {
-  constexpr CUtensorMapDataType type = std::is_same_v<T, float>                  ? CU_TENSOR_MAP_DATA_TYPE_FLOAT32
+  constexpr CUtensorMapDataType type = std::is_same_v<T, float>                 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT32
                                        : std::is_same_v<T, cutlass::bfloat16_t> ? CU_TENSOR_MAP_DATA_TYPE_BFLOAT16
                                                                                 : CU_TENSOR_MAP_DATA_TYPE_UINT8;
   CUtensorMap made;
@@ -74,12 +74,12 @@ static CUtensorMap map_of(const T* tensor, int columns, int rows, int box_column
                           COMPUTING, BLOCKS, false, SMS, TYPE, cutlass::bfloat16_t,                                   \
                           epilogue::transform::EpilogueIdentity>
 #elif SCALES == 1
-#define KERNEL                                                                                                     \
+#define KERNEL                                                                                                      \
   sm90_fp8_gemm_1d1d_impl<0, 0, 0, GROUPS, BLOCK_M, BLOCK_N, BLOCK_K, 128, 128, STAGES, LOADING, COMPUTING, BLOCKS, \
                           false, SMS, TYPE, float>
 #else
-#define KERNEL                                                                                                        \
-  sm90_bf16_gemm_impl<Major::K, Major::K, 0, 0, 0, GROUPS, BLOCK_M, BLOCK_N, BLOCK_K, 128, 128, SWIZZLE_D, STAGES,    \
+#define KERNEL                                                                                                     \
+  sm90_bf16_gemm_impl<Major::K, Major::K, 0, 0, 0, GROUPS, BLOCK_M, BLOCK_N, BLOCK_K, 128, 128, SWIZZLE_D, STAGES, \
                       LOADING, COMPUTING, BLOCKS, false, SMS, TYPE, false, cutlass::bfloat16_t>
 #endif
 
@@ -117,8 +117,7 @@ int main(int count, char** values) {
 #elif SCALES == 1
   auto* scales_b = buffer<float>("scales_b", std::size_t(wide_b) * blocks);
   const auto map_scales_b = map_of(scales_b, wide_b, blocks, BLOCK_N, 1, wide_b, 0);
-  describe_launch(&KERNEL, nullptr, nullptr, layout, nullptr, m, n, k, map_a, map_b, map_scales_a, map_scales_b,
-                  map_d);
+  describe_launch(&KERNEL, nullptr, nullptr, layout, nullptr, m, n, k, map_a, map_b, map_scales_a, map_scales_b, map_d);
 #else
   describe_launch(&KERNEL, layout, m, n, k, map_a, map_b, map_d);
 #endif

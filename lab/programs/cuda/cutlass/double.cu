@@ -1,5 +1,5 @@
-// CUTLASS 2's product of f64 with the matrix instruction of sm_90, launched by its own host code: `double M N K HIGH`, as
-// `printed_launch.h` describes it.
+// CUTLASS 2's product of f64 with the matrix instruction of sm_90, launched by its own host code: `double M N K HIGH`,
+// as `printed_launch.h` describes it.
 
 #include "intercepted_launch.h"
 

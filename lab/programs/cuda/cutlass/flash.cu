@@ -1,5 +1,5 @@
-// FlashAttention-3's forward kernel, instantiated for one of CASE, launched by its own host code: `flash BATCHES QUERIES
-// KEYS HEADS HEADS_OF_KEYS SMS HIGH`, as `printed_launch.h` describes it.
+// FlashAttention-3's forward kernel, instantiated for one of CASE, launched by its own host code: `flash BATCHES
+// QUERIES KEYS HEADS HEADS_OF_KEYS SMS HIGH`, as `printed_launch.h` describes it.
 
 #define CUTLASS_ENABLE_DIRECT_CUDA_DRIVER_CALL 1
 #include "intercepted_launch.h"

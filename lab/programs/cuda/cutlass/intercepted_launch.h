@@ -1,6 +1,6 @@
-// Launches of a library's own host code, printed instead of made: the CUDA runtime's functions for that are defined here
-// and found before those of libcudart.so (`-cudart shared`). The sizes of an entry's parameters, which the runtime takes
-// from the machine code, are in the environment variable PARAMETERS: `ENTRY:SIZE,SIZE ENTRY:SIZE`.
+// Launches of a library's own host code, printed instead of made: the CUDA runtime's functions for that are defined
+// here and found before those of libcudart.so (`-cudart shared`). The sizes of an entry's parameters, which the runtime
+// takes from the machine code, are in the environment variable PARAMETERS: `ENTRY:SIZE,SIZE ENTRY:SIZE`.
 
 #pragma once
 
@@ -50,8 +50,8 @@ extern "C" cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* functio
   return cudaSuccess;
 }
 
-extern "C" cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void** values,
-                                          std::size_t shared, cudaStream_t) {
+extern "C" cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void** values, std::size_t shared,
+                                          cudaStream_t) {
   print_step(reinterpret_cast<const void*>(kernel), grid, block, dim3(1, 1, 1), shared, values);
   return cudaSuccess;
 }

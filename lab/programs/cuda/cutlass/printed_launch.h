@@ -1,5 +1,5 @@
-// What the host program of a kernel prints, so that the kernel can be launched elsewhere: its buffers, its parameters, and
-// what it passes to cuTensorMapEncodeTiled, which is defined here: no driver is needed.
+// What the host program of a kernel prints, so that the kernel can be launched elsewhere: its buffers, its parameters,
+// and what it passes to cuTensorMapEncodeTiled, which is defined here: no driver is needed.
 //
 //   map TYPE RANK ADDRESS DIMS.. STRIDES.. BOX.. STEPS.. INTERLEAVE SWIZZLE PROMOTION FILL
 //   launch GRID.X GRID.Y GRID.Z BLOCK CLUSTER.X CLUSTER.Y CLUSTER.Z SHARED [ENTRY, if there are several]
@@ -88,7 +88,13 @@ extern "C" CUresult CUDAAPI cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMap
                                                    const cuuint32_t* box, const cuuint32_t* steps,
                                                    CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
                                                    CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill) {
-  Map made = {int(type), rank, reinterpret_cast<unsigned long long>(address), {}, {}, {}, {},
+  Map made = {int(type),
+              rank,
+              reinterpret_cast<unsigned long long>(address),
+              {},
+              {},
+              {},
+              {},
               {int(interleave), int(swizzle), int(promotion), int(fill)}};
   for (unsigned i = 0; i < rank; ++i) {
     made.dims[i] = dims[i];

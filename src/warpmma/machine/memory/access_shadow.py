@@ -52,6 +52,7 @@ from ..order import (
     completed_by,
     outside_scopes,
     thread_of,
+    time_of,
 )
 from ..report import Reporter
 from .accesses import Taken, Touch
@@ -483,6 +484,8 @@ class AccessShadow(Shadow):
         bad = touch.clocks.uncrossed(words, touch.who, self._space)
         if bad is not None and (pending := self.grains.pending_at(grains)) is not None:
             bad &= pending == 0  # no thread has written them
+        if bad is not None and not self._reporter.strict:
+            bad &= ~_copied(touch.clocks, words, bad)
         return None if bad is None or not bad.any() else (bad, words)
 
     def _check_proxy(self, touch: Touch, grains: GrainRuns) -> None:
@@ -507,8 +510,9 @@ class AccessShadow(Shadow):
         lane, place = np.argwhere(bad)[0]
         warp, _ = thread_of(words[lane, place])
         other = touch.clocks.site(words[lane, place])
+        rule = "A23" if other is not None and isinstance(other.instruction, Copy) else "A5"
         says = "no fence.proxy.async lies on the way to this access"
-        return f"warp {warp} wrote it {_at(other)}, and {says}", other, "A5"
+        return f"warp {warp} wrote it {_at(other)}, and {says}", other, rule
 
     def _check_readers(self, touch: Touch, grains: GrainRuns, data: Array | None) -> None:
         clocks = touch.clocks
@@ -710,3 +714,16 @@ def _places(touch: Touch) -> Array:
 
 def _at(site: Site | None) -> str:
     return f"at {site.place} ({site.mnemonic})" if site else "at a line that was not noted"
+
+
+def _copied(clocks: VectorClocks, words: Array, bad: Array) -> Array:
+    """Return which of some writes are those of `cp.async` that their threads have waited for (A23)."""
+    times, written = time_of(words), words[bad]
+    moments, first = np.unique(times[bad], return_index=True)
+    sites = [clocks.site(word) for word in written[first]]
+    copies = [
+        at
+        for at, site in zip(moments.tolist(), sites, strict=True)
+        if site is not None and isinstance(site.instruction, Copy)
+    ]
+    return np.asarray(bad & np.isin(times, copies))

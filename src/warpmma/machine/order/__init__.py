@@ -14,6 +14,7 @@ from .access_words import (
     completed_by,
     outside_scopes,
     thread_of,
+    time_of,
 )
 from .acquired_clocks import AcquiredClocks
 from .causality import SyncCells

@@ -218,5 +218,6 @@ def _waits_for_loads(row: Any) -> bool:
 
 
 def _moves(step: AnyStep) -> bool:
+    """Whether a step is a `mov`, the only operation that is nothing but one."""
     row = step.row if isinstance(step, InstructionStep) else None
     return isinstance(row, Operation) and row.travels

@@ -128,5 +128,10 @@ RULES: Mapping[str, Rule] = MappingProxyType({
         "mov is no use: ptxas removes it.", "default", "measured: loads in flight at the signal, 12 to 47 % of "
         "101M wrong, after an arrival with release, bar and fence.acq_rel, too; after a use or a proxy fence, 0",
     ),
+    "A23": Rule(
+        "What cp.async has written and its thread has waited for crosses to the async proxy by a fence.proxy.async, as "
+        "any other write of a thread does.", "strict", f"{_PTX}, 9.7.9.25.2; measured: without a fence, read by a bulk "
+        "store or as A or B of wgmma, 0 of 20.3M stale each, where st.shared had 3.3M to 16.4M",
+    ),
 })  # fmt: skip
 """By name."""

@@ -17,9 +17,9 @@ The rules:
    ones: `_QUANTUM` after a poll without progress, `_RESPITE` after `_PATIENCE` ran out. So a group that leaves a lock
    joins those that left it earlier, because these get no further in a round.
 5. With a seed other than 0, some warps of each group, drawn at random, are late from the start, and again after every
-   few hundred or thousand steps; how many, and how long the others run alone, is random too. And a group that polled
-   without progress goes on at once every second time, so that one that does not wait for what it polled runs ahead of
-   the others. A kernel must give the same results for every seed, unless CUDA leaves them open.
+   64 to 1,024 steps; how many, and how long the others run alone, is random too. And a group that polled without
+   progress goes on at once every second time, so that one that does not wait for what it polled runs ahead of the
+   others. A kernel must give the same results for every seed, unless CUDA leaves them open.
 
 Steps are counted, never time: results are a function of the program, its inputs, the resident blocks and the seed.
 """
@@ -37,7 +37,7 @@ STOP = 1 << 60
 
 _QUANTUM, _RESPITE, _PATIENCE = 128, 256, 1 << 14  # steps
 _GOES_ON = 0.5  # with a seed, how often a poll without progress does not make a group late (rule 5)
-_QUANTA, _DRAWS = (1, 8, 64, 512), (256, 1024, 4096)  # steps of a round; steps until warps are drawn again
+_QUANTA, _DRAWS = (1, 64, 4096), (64, 256, 1024)  # steps of a round; steps until warps are drawn again
 
 
 class Scheduler:

@@ -2,8 +2,8 @@
 
 1. An instant is what `clock` says when an instruction begins. What completes between instructions, because all threads
    poll without success, completes at the last of them.
-2. Operations that one instruction issues for a warp are one entry (a copy of a tensor is many runs of bytes). It is
-   complete when all are.
+2. Operations that one instruction issues for a warp are one entry (a copy of a tensor is many runs of bytes), or one
+   for each block that a multicast writes to: what one mbarrier counts. An entry is complete when all of them are.
 3. A warp waits from its first look at an mbarrier without success until one that succeeds. Groups complete when their
    thread waits, so such a wait takes no steps.
 4. A `wgmma` is complete when a warp of its warpgroup has waited for its group.
@@ -165,19 +165,24 @@ class TimelineRecorder:
         """Rule 2."""
         block, site = self._places[place], operation.site
         last = next((x for x in reversed(self._entries) if x.block == block and x.warps == (warp,)), None)
-        if last is None or last.site is not site or last.issued != self.now:
-            last = _Entry(block=block, warps=(warp,), agent="", site=site, issued=self.now)
+        agent = self._agent(operation, place, warp)
+        same = last is not None and last.site is site and last.issued == self.now and last.agent in ("", agent)
+        if last is None or not same:
+            last = _Entry(block=block, warps=(warp,), agent=agent, site=site, issued=self.now)
             self._entries.append(last)
-        if operation.signal is not None:
-            mine = operation.signal.touch.lanes & _only(operation.lanes, place, warp)
-            where = operation.signal.touch.of(mine).offset
-            last.agent = self.mbarrier(int(where[0])) if len(where) else last.agent
-        elif operation.groups is not None:
-            last.agent = groups_of(operation.groups, warp)
+        last.agent = agent  # the runs of a copy of a tensor come before what signals for them
         share = int(operation.lanes[place, warp].sum()) / max(1, int(operation.lanes.sum()))
         last.bytes += round(operation.data.nbytes * share)
         last.parts.add(operation)
         self._of_part[operation, place, warp] = last
+
+    def _agent(self, operation: AsyncOperation, place: int, warp: int) -> str:
+        """Name what completes an operation; "" if that is not known yet."""
+        if operation.signal is None:
+            return "" if operation.groups is None else groups_of(operation.groups, warp)
+        mine = operation.signal.touch.lanes & _only(operation.lanes, place, warp)
+        where = operation.signal.touch.of(mine).offset
+        return self.mbarrier(int(where[0])) if len(where) else ""
 
     # Products of warpgroups (rule 4)
 

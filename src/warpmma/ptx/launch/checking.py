@@ -10,7 +10,8 @@ from ..._records import Shown
 from ..._views import view
 from ...errors import PtxError
 from ...isa import check_known
-from ...machine import Program
+from ...machine import InstructionStep, Program
+from ...operations import Hint
 from ..contraction import is_hidden
 from ..lower import Linked, link
 from ..storage import ModuleMemory
@@ -94,12 +95,11 @@ def _needs(module: Module, name: str, memory: ModuleMemory, target: str) -> Entr
             name=name, functions=(), shared=0, dynamic=False, local=0, parameters=0, registers={}, instructions={},
             problems=(error,),
         )  # fmt: skip
-    instructions = _counts(module, linked)
     return EntryNeeds(
         name=name, functions=tuple(linked.reach.functions[1:]), shared=linked.shared.static,
         dynamic=linked.shared.has_dynamic, local=linked.program.frame, parameters=linked.parameters,
-        registers=_registers(linked.program), instructions=instructions,
-        problems=linked.problems, ignored=_ignored(module.functions[name].directives, instructions),
+        registers=_registers(linked.program), instructions=_counts(module, linked),
+        problems=linked.problems, ignored=_ignored(module.functions[name].directives, linked.program),
     )  # fmt: skip
 
 
@@ -116,9 +116,10 @@ def _counts(module: Module, linked: Linked) -> dict[str, int]:
     return dict(found.most_common())
 
 
-def _ignored(directives: Collection[str], instructions: Collection[str]) -> tuple[str, ...]:
+def _ignored(directives: Collection[str], program: Program) -> tuple[str, ...]:
     """Say what ptxas 13.0 ignores in an entry: `setmaxnreg`, where it does not know how many registers that has."""
     known = "maxnreg" in directives or ("minnctapersm" in directives and {"maxntid", "reqntid"} & {*directives})
-    if known or not any(x.startswith("setmaxnreg.") for x in instructions):
+    rows = (step.row for step in program.steps if isinstance(step, InstructionStep))
+    if known or not any(isinstance(row, Hint) and row.limits for row in rows):
         return ()
     return ("setmaxnreg, unless it is told -maxrregcount: the entry has no .maxnreg, nor .minnctapersm with .maxntid",)

@@ -16,6 +16,7 @@ The rules:
 6. Statements that contraction adds for comparison are lowered like the program, and are marked.
 7. When only half of a packed register is needed, compilers emit `mov.b64 d, {a, u}` with a u that nothing in the
    function writes: its bits do not matter, and are 0.
+8. An instruction that PTX got in a later version than the text's is an error, as in ptxas.
 """
 
 from __future__ import annotations
@@ -32,9 +33,11 @@ from ...isa import PtxInstruction, WarpgroupInstruction, check_since
 from ...machine import Alternative, Branch, BranchTable, Call, Guard, InstructionStep, Return, Site
 from ...operations import (
     Access,
+    InstructionRow,
     Operation,
     divided_factors,
     folded_function,
+    lowest_version,
     packing,
     row,
     unpacking,
@@ -55,6 +58,9 @@ AnyStep = InstructionStep | Branch | BranchTable | Call | Return | Alternative
 
 UNGUARDED = frozenset(("testp", "vadd4.u32.u32.u32.add", "vsub4.u32.u32.u32.add"))
 """Opcodes and mnemonics whose guards do nothing (rule 5)."""
+
+_COMPARED = (6, 3)
+"""The first version of texts whose instructions are compared with it (rule 8): older ones are for GPUs before sm_75."""
 
 
 @dataclass
@@ -305,9 +311,14 @@ class _Lowering:
 
     def _row(self, statement: Statement) -> PtxInstruction:
         try:
-            return _row(statement, self._target)
+            found = _row(statement, self._target)
         except WarpmmaError as error:
             raise self._module.error_at(statement, without_sync(statement) or str(error)) from None
+        has, wants = self._module.version, lowest_version(found)
+        if _COMPARED <= has < wants and isinstance(found, InstructionRow) and not statement.words.part:
+            says = f"{statement.mnemonic} requires PTX {wants[0]}.{wants[1]}; this text is PTX {has[0]}.{has[1]}"
+            raise self._module.error_at(statement, f"{says}: write .version {wants[0]}.{wants[1]}")
+        return found
 
     def _alternative(self, statement: Statement, site: Site, guard: Guard | None) -> Alternative:
         """Return the comparison of a sum with what it may be (rule 6)."""

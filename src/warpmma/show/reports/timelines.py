@@ -130,7 +130,7 @@ def _waits(timeline: Timeline, block: int) -> list[_Wait]:
 
 # The picture
 
-_LEFT, _RIGHT, _ROW, _BAR, _TOP = 170, 24, 26, 13, 122
+_LEFT, _RIGHT, _ROW, _BAR, _TOP = 120, 24, 26, 13, 122
 _LEAST, _WIDEST, _MOST = 760, 1400, 2800
 
 _MARKS = {
@@ -145,9 +145,10 @@ class _Scale(NamedTuple):
     first: int
     last: int
     unit: float
+    left: float
 
     def x(self, step: int) -> float:
-        return _LEFT + (min(max(step, self.first), self.last) - self.first) * self.unit
+        return self.left + (min(max(step, self.first), self.last) - self.first) * self.unit
 
     def shows(self, begin: int, end: int | None = None) -> bool:
         return begin <= self.last and (begin if end is None else end) >= self.first
@@ -158,9 +159,11 @@ def svg(timeline: Timeline, block: int | None = None, steps: Sequence[int] | Non
     chosen = timeline.blocks[0] if block is None else block
     if not is_integer(chosen) or chosen not in timeline.blocks:
         raise OperandError(f"block is {shown(block)}; recorded are {ranges(sorted(timeline.blocks))}")
-    scale, all_steps = _scale(timeline, chosen, steps)
+    sections = {"warps": _warp_rows(timeline, chosen), "what completes": _agent_rows(timeline, chosen)}
+    left = max([_LEFT, *(26 + text_width(row.label, 11) for rows in sections.values() for row in rows)])
+    scale, all_steps = _scale(timeline, chosen, steps, left)
     body, y = _axis(scale), float(_TOP)
-    for section, rows in (("warps", _warp_rows(timeline, chosen)), ("what completes", _agent_rows(timeline, chosen))):
+    for section, rows in sections.items():
         y += 20
         body.append(words(16, y, section, size=12, weight="bold"))
         y += 6
@@ -173,11 +176,11 @@ def svg(timeline: Timeline, block: int | None = None, steps: Sequence[int] | Non
     says += " of the simulator, which are instructions: time is not simulated."
     more = "An operation completes as late as it may: when a thread waits for its group, or all threads wait."
     head = [words(16, 30, title, size=17, weight="bold"), words(16, 52, says, size=12), words(16, 70, more, size=12)]
-    width = _LEFT + (scale.last - scale.first) * scale.unit + _RIGHT
+    width = scale.left + (scale.last - scale.first) * scale.unit + _RIGHT
     return document([*head, *_legend(94), *body], max(width, 700), y + 16, title, theme=theme, description=says)
 
 
-def _scale(timeline: Timeline, block: int, steps: object) -> tuple[_Scale, int]:
+def _scale(timeline: Timeline, block: int, steps: object, left: float) -> tuple[_Scale, int]:
     last = max(
         [x.step for x in _events(timeline, block)]
         + [x.completed or x.issued for x in _operations(timeline, block)], default=1,
@@ -192,7 +195,7 @@ def _scale(timeline: Timeline, block: int, steps: object) -> tuple[_Scale, int]:
             raise OperandError(f"steps is {shown(steps)}; expected the first and the last, such as (0, 1000)")
         first, end = (int(x) for x in given)
     unit = min(max(1, _LEAST / max(end - first, 1)), _WIDEST / max(end - first, 1))
-    return _Scale(first, end, unit), last
+    return _Scale(first, end, unit, left), last
 
 
 def _axis(scale: _Scale) -> list[str]:
@@ -202,7 +205,7 @@ def _axis(scale: _Scale) -> list[str]:
     for step in range(-(-scale.first // each) * each, scale.last + 1, each):
         found.append(words(scale.x(step), _TOP, f"{step:,}", size=10, anchor="middle", fill="pale"))
         found.append(line(scale.x(step), _TOP + 4, scale.x(step), _TOP + 9, "faint"))
-    found.append(line(_LEFT, _TOP + 9, _LEFT + span * scale.unit, _TOP + 9, "faint"))
+    found.append(line(scale.left, _TOP + 9, scale.left + span * scale.unit, _TOP + 9, "faint"))
     return found
 
 
@@ -259,8 +262,8 @@ class _Row(NamedTuple):
         lanes = _stacked(self.bars)
         height = max(_ROW, len(lanes) * _BAR + 10)
         right = scale.x(scale.last)
-        body = [box(_LEFT, y + 2, right - _LEFT, height - 4, "panel", stroke="none"),
-                words(_LEFT - 10, y + height / 2 + 4, self.label, size=11, anchor="end")]  # fmt: skip
+        body = [box(scale.left, y + 2, right - scale.left, height - 4, "panel", stroke="none"),
+                words(scale.left - 10, y + height / 2 + 4, self.label, size=11, anchor="end")]  # fmt: skip
         for i, lane in enumerate(lanes):
             top = y + (height - len(lanes) * _BAR) / 2 + i * _BAR
             for bar in lane:
@@ -326,23 +329,26 @@ def _warp_rows(timeline: Timeline, block: int) -> list[_Row]:
 
 
 def _agent_rows(timeline: Timeline, block: int) -> list[_Row]:
-    """Return a row for each agent: its operations, arrivals and phases."""
-    events, operations = _events(timeline, block), _operations(timeline, block)
-    mbarriers = [x.agent for x in events if x.agent.startswith("mbarrier")]
-    others = dict.fromkeys(x.agent for x in operations if not x.agent.startswith("mbarrier"))
-    named = dict.fromkeys([*sorted(set(mbarriers), key=mbarriers.index), *others])
+    """Return a row for each agent: its operations, arrivals and phases; of its mbarriers those of other blocks, too."""
+    mbarriers = {
+        x.agent: None for x in _events(timeline, block) if x.kind in ("init", "phase", "wait", "pass")
+        and x.agent.startswith("mbarrier")
+    }  # fmt: skip
+    others = {x.agent: None for x in _operations(timeline, block) if not x.agent.startswith("mbarrier")}
     found = []
-    for agent in named:
-        bars = [_operation(x) for x in timeline.operations if x.agent == agent and x.block == block]
+    for agent in (*mbarriers, *others):
+        bars = [
+            _operation(x) for x in timeline.operations if x.agent == agent and (agent in mbarriers or x.block == block)
+        ]
         points = [
             _Point(
                 x.step, "phase" if x.kind == "phase" else "arrive",
                 f"{_who(x.warps) + ': ' if x.warps else ''}{x.text}, {_place(x.site)}: step {x.step}",
             )
-            for x in events
+            for x in timeline.events
             if x.agent == agent and x.kind in ("phase", "arrive", "expect")
         ]  # fmt: skip
-        found.append(_Row(agent, bars, points))
+        found.append(_Row(agent.removesuffix(f" of block {block}"), bars, points))
     return found
 
 
@@ -352,6 +358,6 @@ def _operation(x: TimelineOperation) -> _Bar:
     return _Bar(
         x.issued, x.completed, "free" if x.text.startswith("wgmma") else "fraction",
         f"line {x.site.line}{size}",
-        f"{x.text}{size}, {_who(x.warps)}, {x.site.place}: issued at step {x.issued}, {end}",
+        f"{x.text}{size}, block {x.block}, {_who(x.warps)}, {x.site.place}: issued at step {x.issued}, {end}",
         {"agent": x.agent, "issued": x.issued, "completed": "" if x.completed is None else x.completed},
     )  # fmt: skip
