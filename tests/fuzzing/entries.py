@@ -55,6 +55,8 @@ INNER: dict[str, str] = {
     **table_fragments.INNER,
     **table_tensor_maps.INNER,
     **table_warpgroups.INNER,
+    "warpmma.isa:check_since": "asked about operands that were bound",
+    "warpmma.operations:lowest_version": "asked about rows",
     **dict.fromkeys((f"warpmma.ptx:{x}" for x in ("entries_meant", "source_name")), "for names of entries"),
     **dict.fromkeys(
         (f"warpmma.torch:{x}" for x in (
@@ -265,7 +267,7 @@ INNER: dict[str, str] = {
             "Alternative", "Argument",
             "Branch", "BranchTable", "Call", "Callee", "Constant", "Frame", "Guard", "Inverted", "Limit", "Limit.over",
             "InstructionStep", "Program", "ReadOnly", "Return", "Slot", "Sum",
-             "dead_slots", "run_program", "special_kind",
+             "dead_slots", "loads_in_flight", "run_program", "special_kind",
         )),
         "programs, as front ends make them of texts that they have checked",
     ),

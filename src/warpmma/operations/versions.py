@@ -1,7 +1,7 @@
 """Versions of PTX: the lowest `.version` of a text in which ptxas takes an instruction.
 
-That is the row's `ptx`, which PTX's manual states, but for the rows here. Compared with ptxas 13.0: of the 5,116 rows
-whose target takes an older text, all others are refused there (`python -m lab.compare.versions`).
+That is the row's `ptx`, which PTX's manual states, except for the rows here. Compared with ptxas 13.0: it refuses all
+others of the 5,116 rows whose target takes an older text (`python -m lab.compare.versions`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Programs of the machine: numbered steps."""
 
+from .flights import loads_in_flight
 from .liveness import dead_slots
-from .loads_in_flight import loads_in_flight
 from .steps import (
     Alternative,
     AnyStep,

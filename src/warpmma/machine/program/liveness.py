@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from ..._dataflow import settle
 from ...isa import Instruction
 from ...operations import Barrier, Exit, Operation
-from .control_flow import basic_blocks, successors, uses
+from .step_flow import basic_blocks, successors, uses
 from .steps import AnyStep, InstructionStep, Program
 
 

@@ -125,7 +125,7 @@ RULES: Mapping[str, Rule] = MappingProxyType({
     "A22": Rule(
         "A load from shared memory reads until its value is used for the first time, or its thread executes a "
         "fence.proxy.async. If its thread signals before that, a copy in bulk over the place has to come after that. A "
-        "mov is no use: ptxas removes it.", "default", "measured: loads in flight at the signal, 12 to 47 % of "
+        "mov does not count: ptxas removes it.", "default", "measured: loads in flight at the signal, 12 to 47 % of "
         "101M wrong, after an arrival with release, bar and fence.acq_rel, too; after a use or a proxy fence, 0",
     ),
     "A23": Rule(

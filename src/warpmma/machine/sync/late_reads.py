@@ -3,7 +3,7 @@
 The rules:
 
 1. A load from shared memory reads until its value is used for the first time, or until its thread executes a
-   `fence.proxy.async` of shared memory (`program.loads_in_flight`), if the thread signals before that; otherwise until
+   `fence.proxy.async` of shared memory (`program.flights`), if the thread signals before that; otherwise until
    the load. A copy in bulk overwrites the place only if that happens before the copy is issued. Of what the generic
    proxy writes, this is not asked: it is in order with loads (measured).
 2. The lanes of a warp that execute a load together wait for it together: a use by one lane ends it for all. It counts

@@ -10,7 +10,7 @@ The rules:
 3. Groups of a thread complete in order, and so do phases of an mbarrier: of the copies of one thread with one map, only
    the last one at each mbarrier is kept, and the last one that joins a group.
 4. When a batch of blocks ends, its copies are complete (A15). To later batches, each thread has read the maps when it
-   issued the copies: who writes one then races with it, unless the threads are ordered.
+   issued the copies: a thread that writes one then races with it, unless the threads are ordered.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ from ...operations import (
     WarpgroupGroup,
     WmmaMove,
 )
-from .control_flow import basic_blocks, slots_of, successors, uses
+from .step_flow import basic_blocks, slots_of, successors, uses
 from .steps import AnyStep, Call, InstructionStep, LoadsInFlight, Program
 
 _SHARED = ("shared", "shared::cta", "shared::cluster", "generic")
