@@ -16,7 +16,7 @@ __all__ = ["markdown", "replaced", "result"]
 # Kinds of hazards, by column; what is found otherwise, an error of the package or a loop without end, is an "error".
 _KINDS = {
     "race": "race", "lane order": "race",
-    "pending": "pending", "proxy": "proxy", "barrier": "barrier", "deadlock": "deadlock", "divergent": "divergent",
+    "pending": "pending", "proxy": "proxy", "barrier": "barrier", "deadlock": "stuck", "divergent": "divergent",
     "unwritten": "unwritten", "poison": "unwritten", "bounds": "bounds", "misaligned": "bounds", "strict": "strict",
 }  # fmt: skip
 _ALWAYS = ("wrong", "argued", "missed")  # other columns are left out where they are empty
