@@ -103,7 +103,7 @@ _ARGUMENTS: Arguments = (
         ),
     ),
     (
-        "The barrier still lies between the wait for the groups and the stores to their buffer (A7).",
+        "The barrier is still between the wait for the groups and the stores to their buffer (A7).",
         (("tensor_tiles", "order: line 174: bar.sync 0 after mbarrier.try_wait*"),),
     ),
     (
@@ -118,7 +118,7 @@ _ARGUMENTS: Arguments = (
         ),
     ),
     (
-        "The fence still lies before the copy, which the thread issues later (A3, A5).",
+        "The fence is still before the copy, which the thread issues later (A3, A5).",
         (("changed_maps", "order: line 783: fence.proxy.async* after mbarrier.arrive.expect_tx*"),),
     ),
     (
@@ -161,7 +161,7 @@ _ARGUMENTS: Arguments = (
         (("copy_pipeline", "branch dropped: line 154: *"), ("cluster_pipeline", "branch dropped: line 188: *")),
     ),
     (
-        "Several threads copy the same bytes to the same place, from memory that nobody writes any more (A5).",
+        "Several threads copy the same bytes to the same place, from memory that no thread writes any more (A5).",
         (
             ("reader_fences", "branch dropped: line 249: *"), ("reader_fences", "branch dropped: line 264: *"),
             ("column_sums", "branch dropped: line 501: *"), ("product", "branch dropped: line 1181: *"),
@@ -190,7 +190,7 @@ _ARGUMENTS: Arguments = (
         (("pingpong", "branch dropped: line 1319: *"),),
     ),
     (
-        "Nobody reads what is stored there before the kernel ends.",
+        "No thread reads what is stored there before the kernel ends.",
         (
             ("cluster_pipeline", "order: line 319: st.global* after barrier.cluster.arrive"),
             ("plain_barriers", "order: line 411: st.global* after bar.sync 0"),

@@ -19,6 +19,7 @@ _KINDS = {
     "pending": "pending", "proxy": "proxy", "barrier": "barrier", "deadlock": "stuck", "divergent": "divergent",
     "unwritten": "unwritten", "poison": "unwritten", "bounds": "bounds", "misaligned": "bounds", "strict": "strict",
 }  # fmt: skip
+_WIDEST = 120  # of a page
 _ALWAYS = ("wrong", "argued", "missed")  # other columns are left out where they are empty
 _COLUMNS = (*dict.fromkeys(_KINDS.values()), "error", "wrong", "argued", "refused", "missed")
 
@@ -46,7 +47,9 @@ def _table(title: str, named: Sequence[tuple[str, Verdict]], columns: Sequence[s
         for title_of_row in (name, "all"):
             rows.setdefault(title_of_row, Counter())[_column(verdict)] += 1
     rows["all"] = rows.pop("all", Counter())
-    lines = [f"| {title} | all | {' | '.join(columns)} |", f"|---|{'---:|' * (len(columns) + 1)}"]
+    head = f"| {title} | all | {' | '.join(columns)} |"
+    head = head if len(head) <= _WIDEST else head.replace(" | ", "|")
+    lines = [head, f"|---|{'---:|' * (len(columns) + 1)}"]
     for name, row in rows.items():
         cells = [f"{row[column]:,}" if row[column] else "" for column in columns]
         lines.append(f"| {name} | {row.total():,} | {' | '.join(cells)} |")
