@@ -71,6 +71,7 @@ def _loads() -> Iterator[Cell]:
                "ISSUER_FENCE", "ISSUER_FENCE_CTA", "USED_ARRIVE")  # fmt: skip
     chosen = [(signal, conflicts, "COPY", 17, 128, 0) for signal, conflicts in product(signals, (1, 0))]
     chosen += [("ARRIVE", 1, "STORES", 17, 128, 0)]
+    chosen += [("PRODUCT_ARRIVE", 1, "COPY", loads, 128, 0) for loads in (17, 32)]
     for loads, readers in product((17, 32), (128, 512)):
         chosen += [(signal, 1, "COPY", loads, readers, 0) for signal in ("ARRIVE", "PROXY_FENCE_ARRIVE", "USED_ARRIVE")]
         chosen += [(signal, 1, "COPY", loads, readers, 0) for signal in ("ISSUER_FENCE", "ISSUER_FENCE_CTA")]

@@ -63,7 +63,14 @@ _ARGUMENTS: Arguments = (
     (
         "An arrival in another block says that what its thread has read is over, whatever its scope; it publishes no"
         " data here (A9).",
-        (("cluster_pipeline", "weaker: line *: scope .cta in mbarrier.arrive.release.cluster*"),),
+        (
+            ("cluster_pipeline", "weaker: line *: scope .cta in mbarrier.arrive.release.cluster*"),
+            ("counted_stores", "weaker: line 591: scope .cta*"), ("counted_stores", "weaker: line 637: scope .cta*"),
+        ),
+    ),
+    (
+        "The words of the last round come after the arrivals of the round before it: one look is enough (A9).",
+        (("counted_stores", "wait dropped: line 591: looks once*"),),
     ),
     (
         "Rank 1 loads the half that is read late, and waits for the arrival that still follows (A9).",
@@ -76,10 +83,7 @@ _ARGUMENTS: Arguments = (
     (
         "Lanes of a warp arrive at once, and all have read before; in so few turns the arrivals that are one too many"
         " do not add up to those of a warp (A9). A longer ring is reported.",
-        (
-            ("copy_pipeline", "count: line *: -1 in mbarrier.init*, %r19"),
-            ("cluster_pipeline", "count: line *: -1 in mbarrier.init*, %r29"),
-        ),
+        (("copy_pipeline", "count: line *: -1 in mbarrier.init*, %r19"),),
     ),
     (
         "Each thread fences behind the barrier, and so does the one that copies (A3).",
@@ -88,6 +92,7 @@ _ARGUMENTS: Arguments = (
             ("pingpong", "order: line 1260: fence.proxy.async* after bar.sync*"),
             ("reduction", "order: line *: fence.proxy.async* after bar.sync*"),
             ("tensor_tiles", "order: line 204: fence.proxy.async* after bar.sync*"),
+            ("product", "order: line 1173: fence.proxy.async* after bar.sync*"),
         ),
     ),
     (
@@ -98,19 +103,22 @@ _ARGUMENTS: Arguments = (
         ),
     ),
     (
-        "The barrier still lies between the wait for the groups and the stores to their buffer (A7).",
+        "The barrier is still between the wait for the groups and the stores to their buffer (A7).",
         (("tensor_tiles", "order: line 174: bar.sync 0 after mbarrier.try_wait*"),),
     ),
     (
-        "Rows of a box that are outside of the tensor are not added.",
-        (("tensor_tiles", "box: 16x16 in the map sums"),),
+        "Rows of a box that are outside of the tensor are neither stored nor added.",
+        (("tensor_tiles", "box: 16x16 in the map sums"), ("product", "box: 128x8 in the map d")),
     ),
     (
         "ptxas injects the wgmma.fence that is missing: measured, see the page's section on warpgroups.",
-        (("product", "fence dropped: line 1023: wgmma.fence*"),),
+        (
+            ("product", "fence dropped: line 1023: wgmma.fence*"), ("product", "order: line 1023: wgmma.fence*"),
+            ("product", "order: line 1019: * after wgmma.fence*"),
+        ),
     ),
     (
-        "The fence still lies before the copy, which the thread issues later (A3, A5).",
+        "The fence is still before the copy, which the thread issues later (A3, A5).",
         (("changed_maps", "order: line 783: fence.proxy.async* after mbarrier.arrive.expect_tx*"),),
     ),
     (
@@ -153,7 +161,7 @@ _ARGUMENTS: Arguments = (
         (("copy_pipeline", "branch dropped: line 154: *"), ("cluster_pipeline", "branch dropped: line 188: *")),
     ),
     (
-        "Several threads copy the same bytes to the same place, from memory that nobody writes any more (A5).",
+        "Several threads copy the same bytes to the same place, from memory that no thread writes any more (A5).",
         (
             ("reader_fences", "branch dropped: line 249: *"), ("reader_fences", "branch dropped: line 264: *"),
             ("column_sums", "branch dropped: line 501: *"), ("product", "branch dropped: line 1181: *"),
@@ -182,7 +190,7 @@ _ARGUMENTS: Arguments = (
         (("pingpong", "branch dropped: line 1319: *"),),
     ),
     (
-        "Nobody reads what is stored there before the kernel ends.",
+        "No thread reads what is stored there before the kernel ends.",
         (
             ("cluster_pipeline", "order: line 319: st.global* after barrier.cluster.arrive"),
             ("plain_barriers", "order: line 411: st.global* after bar.sync 0"),

@@ -16,9 +16,10 @@ __all__ = ["markdown", "replaced", "result"]
 # Kinds of hazards, by column; what is found otherwise, an error of the package or a loop without end, is an "error".
 _KINDS = {
     "race": "race", "lane order": "race",
-    "pending": "pending", "proxy": "proxy", "barrier": "barrier", "deadlock": "deadlock", "divergent": "divergent",
+    "pending": "pending", "proxy": "proxy", "barrier": "barrier", "deadlock": "stuck", "divergent": "divergent",
     "unwritten": "unwritten", "poison": "unwritten", "bounds": "bounds", "misaligned": "bounds", "strict": "strict",
 }  # fmt: skip
+_WIDEST = 120  # of a page
 _ALWAYS = ("wrong", "argued", "missed")  # other columns are left out where they are empty
 _COLUMNS = (*dict.fromkeys(_KINDS.values()), "error", "wrong", "argued", "refused", "missed")
 
@@ -46,7 +47,9 @@ def _table(title: str, named: Sequence[tuple[str, Verdict]], columns: Sequence[s
         for title_of_row in (name, "all"):
             rows.setdefault(title_of_row, Counter())[_column(verdict)] += 1
     rows["all"] = rows.pop("all", Counter())
-    lines = [f"| {title} | all | {' | '.join(columns)} |", f"|---|{'---:|' * (len(columns) + 1)}"]
+    head = f"| {title} | all | {' | '.join(columns)} |"
+    head = head if len(head) <= _WIDEST else head.replace(" | ", "|")
+    lines = [head, f"|---|{'---:|' * (len(columns) + 1)}"]
     for name, row in rows.items():
         cells = [f"{row[column]:,}" if row[column] else "" for column in columns]
         lines.append(f"| {name} | {row.total():,} | {' | '.join(cells)} |")

@@ -176,7 +176,7 @@ def test_arguments_about_order_cite_rules() -> None:
 
 def test_the_page_has_these_kernels_and_so_many_mutants() -> None:
     page = (Path(__file__).parents[2] / "docs" / "mutants.md").read_text().partition("lab.mutate.texts")[2]
-    table = page.partition("| kernel |")[2].partition("\n\n")[0].splitlines()[2:]
+    table = page.partition("| kernel|")[2].partition("\n\n")[0].splitlines()[2:]
     rows = [[cell.strip() for cell in line.split("|")] for line in table]
     written = {name: int(number.replace(",", "")) for _, name, number, *_ in rows}
     made = {x.name: len(text_operators.text_mutants(x)) for x in text_subjects.text_subjects()}

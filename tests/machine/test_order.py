@@ -157,6 +157,10 @@ def play(story: list[tuple[Any, ...]]) -> tuple[list[bool], list[bool]]:
 @example([("ld", (((1, 0), 0),), 4), ("ld", (((0, 0), 0),), 4), ("ld", (((0, 1), 0),), 4), ("st", (((0, 1), 0),), 4)])
 @example([("st", (((0, 0), 0),), 4), ("handover", 0, 1), ("handover", 1, 2), ("ld", (((2, 0), 0),), 4)])
 @example([("st", (((0, 0), 0),), 1), ("st", (((0, 1), 1),), 1), ("ld", (((0, 0), 0),), 4)])
+@example([
+    ("ld", (((0, 5), 8), ((1, 0), 8)), 4), ("ld", (((2, 0), 8),), 4), ("ld", (((0, 0), 0),), 1), ("pair", 1, 2),
+    ("st", (((1, 0), 8),), 4),
+])  # fmt: skip
 def test_the_first_race_is_found_and_nothing_else(story: list[tuple[Any, ...]]) -> None:
     expected, found = play(story)
     assert found == expected

@@ -18,14 +18,14 @@ from lab.programs.archive import Recording, difference, read
 from lab.programs.cutlass_cases import headers, text_hash
 from lab.programs.hopper_cases import LAUNCHES, compiled, described, hopper_cases, run_of
 from lab.programs.hopper_inputs import filled
-from lab.programs.hopper_kernels import HOPPER_RECORDED, KERNELS, REPORTED
+from lab.programs.hopper_kernels import HOPPER_RECORDED, KERNELS, NOT_RECORDED, REPORTED
 from lab.programs.launches import Struct
 from lab.programs.simulating import simulate
 from lab.programs.texts import read_text
 from warpmma import ptx
 from warpmma.layouts import TensorMap
 
-CUTLASS = [name for name, kernel in KERNELS.items() if kernel.source == "collectives.cu"]
+CUTLASS = [name for name, kernel in KERNELS.items() if kernel.source == "collectives.cu" and name not in NOT_RECORDED]
 PAGE = Path(__file__).parents[2] / "docs" / "programs.md"
 
 
@@ -70,11 +70,13 @@ def test_every_launch_is_recorded_and_on_the_page() -> None:
     assert about["driver"]
     cases = {str(case): case for case in hopper_cases()}
     assert set(recording().outputs) == set(cases)
-    assert set(cases) >= set(REPORTED)
-    assert {case.program for case in cases.values()} == set(KERNELS)
+    recorded = {case.program for case in cases.values()}
+    assert recorded | NOT_RECORDED == set(KERNELS)
+    assert recorded.isdisjoint(NOT_RECORDED)
+    assert set(cases) >= {case for case in REPORTED if case.split()[0] in recorded}
     page = PAGE.read_text()
     for name in KERNELS:
-        assert f"| {name} |" in page
+        assert (f"`{name}`" if name in NOT_RECORDED else f"| {name} |") in page
 
 
 def test_launches_have_their_buffers_and_maps() -> None:

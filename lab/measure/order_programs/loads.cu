@@ -4,7 +4,7 @@
 // counts[0]: threads that saw a word of a later turn; counts[1]: clocks of the issuer's fence, counts[2]: how many.
 
 enum { ARRIVE, ARRIVE_RELAXED, ONE_ARRIVES, NAMED_BARRIER, FENCE_ARRIVE, PROXY_FENCE_ARRIVE, ISSUER_FENCE,  // SIGNAL
-       ISSUER_FENCE_CTA, ISSUER_DELAY, USED_ARRIVE };
+       ISSUER_FENCE_CTA, ISSUER_DELAY, USED_ARRIVE, PRODUCT_ARRIVE };
 enum { COPY, STORES };  // OVERWRITE
 // Words that are not adjacent, or ptxas makes one load of four. With conflicts all lanes read one bank.
 #define PLACE(k) (CONFLICTS ? lane * 32 + ((k) & 15) * 2 + ((warp + (k) / 16) & 1) * 1024 : ((k) * READERS + t) & 2047)
@@ -24,12 +24,17 @@ DEVICE u32 others(const u32* word, u32 turn, u32 lane, u32 warp, u32 t) {  // wo
 
 extern "C" __global__ void __launch_bounds__(READERS + 32) cell(PARAMETERS) {
   __shared__ alignas(1024) u32 buffer[2048];
+  __shared__ alignas(1024) u32 tile[SIGNAL == PRODUCT_ARRIVE ? 512 : 4];
   __shared__ u32 turns[16];
   __shared__ alignas(8) u64 full, empty;
   const u32 t = threadIdx.x, lane = t & 31, warp = t / 32;
   const u32 fulls = in_shared(&full), empties = in_shared(&empty);
   if (t < 16) turns[t] = t << 16;
   if (t == 0) init(fulls, 1), init(empties, SIGNAL == ONE_ARRIVES ? READERS / 32 : READERS);
+  if (SIGNAL == PRODUCT_ARRIVE && t < 128) {
+    store_words(in_shared(tile) + t * 16, ONES);
+    PROXY_FENCE("");
+  }
   __syncthreads();
   u32 bad = 0;
   if (t >= READERS) {
@@ -67,6 +72,15 @@ extern "C" __global__ void __launch_bounds__(READERS + 32) cell(PARAMETERS) {
       if (SIGNAL == USED_ARRIVE) {
         found = others(word, (n & 15) << 16, lane, warp, t);
         asm volatile("{ .reg .pred p; setp.eq.u32 p, %0, 0x12345; @p trap; }" ::"r"(found) : "memory");
+      }
+      if (SIGNAL == PRODUCT_ARRIVE) {  // a product that is waited for
+        REGISTERS_OF_ONES(a);
+        float d[32];
+        wgmma_fence();
+        product_of_registers(d, a, descriptor(in_shared(tile)), 0);
+        wgmma_commit();
+        wgmma_wait(d);
+        bad += d[0] != 16;
       }
       if (SIGNAL == FENCE_ARRIVE) asm volatile("fence.acq_rel.cta;" ::: "memory");
       if (SIGNAL == PROXY_FENCE_ARRIVE) PROXY_FENCE("");

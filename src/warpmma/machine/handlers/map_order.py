@@ -5,8 +5,8 @@ The rules (A19 to A21 of `report.asynchronous_rules`):
 1. A copy reads its map through a proxy of its own. What threads of the launch have written to a map in global memory
    crosses to that proxy by `fence.proxy.tensormap::generic.acquire` at the address of the map: all that the thread of
    the fence knows by then. Synchronization passes it on. Maps that the launch has not written need nothing.
-2. Policy "strict" also demands the release: `tensormap.cp_fenceproxy` or `fence.proxy.tensormap::generic.release` by a
-   thread that knows the write. An acquire lets cross what its thread knows to be released.
+2. Before the acquire comes a release: `tensormap.cp_fenceproxy` or `fence.proxy.tensormap::generic.release` by a thread
+   that knows the write. An acquire lets cross what its thread knows to be released.
 3. Both fences also order other accesses, as `fence.acquire` and `fence.release` of their scope do.
 4. What a copy in bulk has written to a map crosses in the same way, once the thread of the acquire has observed that
    the copy is complete.
@@ -39,7 +39,7 @@ def _after_release(at: int) -> str:
 
 def release_maps(batch: Batch, lanes: Array) -> None:
     """Note that lanes, bool `[block, warp, lane]`, release what they know of maps (rule 2)."""
-    if batch.reporter.tracking and batch.reporter.strict and lanes.any():
+    if batch.reporter.tracking and lanes.any():
         batch.clocks.fence_proxy(lanes, [_RELEASED])
 
 
@@ -48,7 +48,7 @@ def acquire_maps(batch: Batch, at: Array, lanes: Array) -> None:
     for place in np.unique(at[lanes]).tolist():
         some = lanes & (at == place)
         batch.clocks.fence_proxy(some, [_acquired(place)])
-        if batch.reporter.strict:
+        if batch.reporter.tracking:
             batch.clocks.cross_further(some, _RELEASED, _after_release(place))
 
 
@@ -65,9 +65,8 @@ def check_map(batch: Batch, site: Site, allocation: Allocation, touch: Touch, at
             ("A19", _acquired(place), "fence.proxy.tensormap::generic.acquire at this map"),
             ("A20", _after_release(place), "release of tensor maps before the acquire"),
         ):
-            if rule == "A20" and not batch.reporter.strict:
-                continue
-            bad = touch.clocks.uncrossed(words[which], touch.who.some(which), key, operations=True)
+            operations = rule == "A19"  # a release is one of threads' writes
+            bad = touch.clocks.uncrossed(words[which], touch.who.some(which), key, operations=operations)
             if bad is None:
                 continue
             lane, grain = np.argwhere(bad)[0]

@@ -159,8 +159,8 @@ def read_maps(batch: Batch, site: Site, where: Array, lanes: Array) -> tuple[lis
             batch.reporter.report("bounds", site, touch.lanes, where, says)
             continue
         found[touch.lanes], poison = allocation.load(replace(touch, later=True), 1)
-        check_map(batch, site, allocation, touch, where)
         batch.decide(site, poison and poison.on(touch.lanes, found.shape), touch.lanes)
+        check_map(batch, site, allocation, touch, where)
         there |= touch.lanes
         held.append((allocation, touch))
     return [x.tobytes() for x in found[there]], held, there

@@ -235,8 +235,6 @@ class Grains:
     def _cut(self, grain: int) -> None:
         """Rule 1."""
         times = self.grain // grain
-        if self._notes:
-            self._read()
         self.grain, self.count = grain, self.count * times
         if self.writer is not None:
             self.writer = self.writer.finer(times)
@@ -246,7 +244,9 @@ class Grains:
             self._pending = self._pending.finer(times)
             self._under_way *= times
         self.readers = tuple(x.finer(times) for x in self.readers)
-        self._exact = [self._note(x.grains.finer(times), x.words, x.time) for x in self._exact]
+        self._notes, self._exact = (
+            [self._note(x.grains.finer(times), x.words, x.time) for x in notes] for notes in (self._notes, self._exact)
+        )
         self._observed = [
             (grains.finer(times), x, np.repeat(seen, times, axis=1)) for grains, x, seen in self._observed
         ]

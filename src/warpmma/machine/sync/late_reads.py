@@ -4,8 +4,9 @@ The rules:
 
 1. A load from shared memory reads until its value is used for the first time, or until its thread executes a
    `fence.proxy.async` of shared memory (`program.flights`), if the thread signals before that; otherwise until
-   the load. A copy in bulk overwrites the place only if that happens before the copy is issued. Of what the generic
-   proxy writes, this is not asked: it is in order with loads (measured).
+   the load. A copy in bulk overwrites the place only if that happens before the copy is issued, or if the load has
+   crossed to the async proxy by a fence of the copy's thread, or of another behind the signal (measured). Of what the
+   generic proxy writes, this is not asked: it is in order with loads (measured).
 2. The lanes of a warp that execute a load together wait for it together: a use by one lane ends it for all. It counts
    as late for the lanes that use the value themselves; for a load of a whole warp, in all.
 3. A value that is never used after the signal is not read late: it does not matter.
@@ -146,7 +147,8 @@ class LateReads:
                 continue
             bad = self._clocks.unordered(late.words[mine][:, None], touch.who.some(which), races=False)
             if bad is not None:
-                hit = np.flatnonzero(bad[:, 0])
+                bad[:, 0] &= self._uncrossed(touch, which, late.touch, mine)
+            if bad is not None and len(hit := np.flatnonzero(bad[:, 0])):
                 self._report(touch, which[hit], late.touch, int(mine[hit[0]]), late.used)
         own = touch.who.words
         for flight in (x for flights in self._flights.values() for x in flights):
@@ -154,10 +156,16 @@ class LateReads:
             still = flight.open[flight.touch.lanes][mine]
             if len(which) and still.any():
                 others = still & (at_time(own[which], 0) != at_time(flight.touch.who.words[mine], 0))
+                others &= self._uncrossed(touch, which, flight.touch, mine)
                 for _, before in flight.overtaken:  # one copy is enough to report
                     others &= ~np.isin(mine, before)
                 if others.any():
                     flight.overtaken.append((partial(self._copied, touch, which[others], mine[others]), mine[others]))
+
+    def _uncrossed(self, copy: Touch, which: Array, load: Touch, mine: Array) -> Array:
+        """Return which lanes of a load, by number, have not crossed to the async proxy for lanes of a copy."""
+        found = self._clocks.uncrossed(load.who.words[mine][:, None], copy.who.some(which), "shared")
+        return np.zeros(len(which), bool) if found is None else found[:, 0]
 
     def _copied(self, copy: Touch, which: Array, mine: Array, load: Touch, bad: Array, used: Site) -> None:
         """Report lanes of a copy that has overtaken lanes of a load."""
