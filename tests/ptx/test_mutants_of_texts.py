@@ -45,7 +45,6 @@ def test_a_barrier_publishes_an_mbarrier(seed: int) -> None:
     assert hazard(BEGUN.format("bar.sync 0;"), seed=seed) is None
 
 
-@pytest.mark.xfail(strict=True, reason="an arrival of its thread hides the init: rule 4 of mbarriers")
 @pytest.mark.parametrize("fence", ["", "fence.mbarrier_init.release.cluster;"])
 def test_an_mbarrier_that_nothing_publishes(fence: str) -> None:
     """Warp 1 may look before there is an mbarrier: it knows nothing of the init, whenever it looks first."""
@@ -72,7 +71,6 @@ def test_a_block_that_ends_before_an_arrival_of_another(end: str) -> None:
     assert found is not None and found.rule == "A18"
 
 
-@pytest.mark.xfail(strict=True, reason="inval does not look whether there is an mbarrier")
 def test_an_mbarrier_that_is_invalidated_again() -> None:
     """PTX ISA 9.1, 9.7.13.15: every operation but init needs an mbarrier."""
     body = "@%p mbarrier.init.shared.b64 [full], 1; @%p mbarrier.inval.shared.b64 [full]; {}"
@@ -105,7 +103,6 @@ def test_threads_that_do_not_know_of_a_wait_for_the_reading_fill_the_buffer() ->
     assert hazard(body.format(READ)) is not None
 
 
-@pytest.mark.xfail(strict=True, reason="what a reduction reads of overwritten bytes is no poison: A8")
 def test_a_buffer_is_filled_again_while_a_reduction_reads_it() -> None:
     assert hazard(f"{FILL} {STORE} {AGAIN}").kind == "pending"
     assert hazard(f"{FILL} {SUM} {AGAIN}", hazards="strict").kind == "pending"
