@@ -6,18 +6,20 @@ kernels failed: the cells of the kernel that is reported have failures, those of
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import warpmma as wm
-from lab.measure import order_compare
 from warpmma.machine import HazardError
 
+DATA = Path(__file__).parents[1] / "data"
 ONE_BLOCK = """.version 8.6
 .target sm_90a
 .address_size 64
@@ -81,7 +83,11 @@ class Case:
 @cache
 def recorded() -> Any:
     """Experiments 3, 4 and the products of 6 ran on an H100."""
-    return order_compare.recorded()
+    found: dict[str, Any] = {}
+    for gpu in ("h200", "h100"):
+        for experiment, cells in json.loads((DATA / f"{gpu}_order.json").read_text())["found"].items():
+            found.setdefault(experiment, {}).update(cells)
+    return found
 
 
 def failures(experiment: str, **choices: Any) -> list[int]:

@@ -10,9 +10,9 @@ in `report.asynchronous_rules`):
 3. `cp.async.mbarrier.arrive` arrives when the earlier `cp.async` of its thread are complete; without `.noinc` the phase
    expects one arrival more at once. It releases what these have copied, and nothing else.
 4. `init` is a store like any other: other threads must be ordered with it. `inval` is strong, as arrivals are, and so
-   ordered with them: libraries let one lane of a warp invalidate an mbarrier at which the others have arrived. Whoever
-   arrives or looks has to be ordered behind the init, also if others have arrived since. Faults (`FAULTS`) are hazards
-   of the kind "barrier".
+   ordered with them: libraries let one lane of a warp invalidate an mbarrier at which the others have arrived. A thread
+   that arrives or looks has to be ordered behind the init, also if others have arrived since. Faults (`FAULTS`) are
+   hazards of the kind "barrier".
 5. Operations that signal an mbarrier complete when threads look at it (rule 4 of `async_operations`).
 """
 
