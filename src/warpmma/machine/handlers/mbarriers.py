@@ -69,14 +69,13 @@ def mbarrier(batch: Batch, site: Site, row: Mbarrier, operands: Sequence[Any], l
     found: Array = np.zeros(lanes.shape, np.uint64)
     for memory, touch in _places(batch, site, row.space, at, lanes, own=own):
         strong = touch.atomic(_SCOPE)
-        if batch.reporter.tracking:
-            _check_init(batch, touch)
         if row.action == "wait":
             phase = numbers[0][touch.lanes].astype(np.uint64)
             wanted = phase & _ONE if row.parity else phase >> _PHASE
             _come(batch, memory, touch, wanted)
             data, poison = memory.load(strong, _SIZE)
             batch.decide(site, poison and poison.on(touch.lanes, (*lanes.shape, _SIZE)), lanes)
+            _check_init(batch, touch)
             found[touch.lanes] = _waited(batch, row, touch, data.view(np.uint64)[:, 0], wanted)
             continue
         count = numbers[0][touch.lanes].astype(np.int64) if numbers else np.ones(len(touch.offset), np.int64)
@@ -89,6 +88,7 @@ def mbarrier(batch: Batch, site: Site, row: Mbarrier, operands: Sequence[Any], l
         else:
             data, _ = memory.update(strong, _SIZE, partial(_arrivals, batch, row, touch, count))
             found[touch.lanes] = data.view(np.uint64)[:, 0]
+        _check_init(batch, touch)
     if row.action == "wait":
         return (batch.made(found != 0, lanes, site),)
     return (batch.made(found, lanes, site),) if row.results else ()
@@ -137,6 +137,8 @@ def _begin(batch: Batch, site: Site, row: Mbarrier, at: Array, numbers: Sequence
 def _check_init(batch: Batch, touch: Touch) -> None:
     """Report lanes that are not ordered behind the init of their mbarrier (rule 4)."""
     words = batch.phases.inits(touch.offset)
+    if not batch.reporter.tracking or not len(words):
+        return
     if batch.clocks.scopes.cluster == 1 and int(time_of(words).max(initial=0)) < batch.clocks.floor:
         return
     bad = batch.clocks.unordered(words[:, None], touch.who, races=False)
