@@ -211,9 +211,7 @@ KNOWN = (
     _Known("ours", "a floating-point register where integers or bits are expected", plain=_bits),
     _Known("ours", "a number as a whole fragment", pattern=r"mma\..*\{(-?\d+|WARP_SZ)\}.*Arguments mismatch"),
     _Known("ours", "a float in redux", pattern=r"^redux\..*Arguments mismatch"),
-    _Known(
-        "ours", "an operand or a modifier newer than .version", pattern=r"scale_vec::4X.*\.ue8m0.*Illegal modifier"
-    ),
+    _Known("ours", "an operand or a modifier newer than .version", pattern=r"scale_vec::4X.*\.ue8m0.*Illegal modifier"),
     _Known("ours", "a number for s16x2 and u16x2", pattern=r"\.[su]16x2 .*Arguments mismatch"),
     _Known("ours", "a number as the predicate of a bf16 comparison", pattern=r"^setp?\..*bf16.*Arguments mismatch"),
     _Known("ours", "statements on which ptxas crashes", pattern=r"ptxas ended with -11|Internal compiler error"),

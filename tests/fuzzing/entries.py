@@ -258,7 +258,7 @@ INNER: dict[str, str] = {
             "SharedSite", "SharedSite.add", "SharedSite.conflicts", "SharedSite.lost",
             "SharedSite.pieces", "SharedSite.size", "WarpRegister", "WarpRegister.__repr__",
             "WarpRegister.kind", "contradicts", "execute", "expected", "fits", "literal", "merged", "no_site",
-            "float_sites", "wavefronts",
+            "float_sites", "settled", "wavefronts",
         )),
         "the machine's own, for front ends, which hand on what they have checked; users reach it through `launch`",
     ),

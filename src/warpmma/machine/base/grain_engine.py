@@ -89,7 +89,7 @@ class GrainTable:
     @classmethod
     def empty(cls, count: int) -> GrainTable:
         """Return a table without accesses."""
-        made = cls(np.zeros(count, np.uint64))  # memory that nobody writes costs nothing
+        made = cls(np.zeros(count, np.uint64))  # memory without writes costs nothing
         made.pages[:] = 0
         return made
 

@@ -10,8 +10,9 @@ in `report.asynchronous_rules`):
 3. `cp.async.mbarrier.arrive` arrives when the earlier `cp.async` of its thread are complete; without `.noinc` the phase
    expects one arrival more at once. It releases what these have copied, and nothing else.
 4. `init` is a store like any other: other threads must be ordered with it. `inval` is strong, as arrivals are, and so
-   ordered with them: libraries let one lane of a warp invalidate an mbarrier at which the others have arrived. Faults
-   (`FAULTS`) are hazards of the kind "barrier".
+   ordered with them: libraries let one lane of a warp invalidate an mbarrier at which the others have arrived. A thread
+   that arrives or looks has to be ordered behind the init, also if others have arrived since. Faults (`FAULTS`) are
+   hazards of the kind "barrier".
 5. Operations that signal an mbarrier complete when threads look at it (rule 4 of `async_operations`).
 """
 
@@ -29,7 +30,7 @@ from ...operations import Mbarrier, MemoryScope
 from ..base import Site, get
 from ..block import Batch, Results, touches
 from ..memory import Allocation, Taken, Touch, Turns
-from ..order import Completes
+from ..order import Completes, thread_of, time_of
 from ..sync import (
     FAULTS,
     MOST,
@@ -51,7 +52,7 @@ from .load_store import address, read
 _SIZE = 8
 _SCOPE: MemoryScope = "cluster"  # of accesses to the 64 bits, however far their orders reach
 _FAR = "an mbarrier of another block of the cluster, where only arrivals and counts of bytes may be; a GPU traps"
-_RULES = {"zero": "A11", "again": "A11"}
+_RULES = {"zero": "A11", "again": "A11", "nothing": "A11"}
 _PHASE, _PENDING, _MOST, _ONE = (np.uint64(x) for x in (PHASE_BIT, PENDING_BIT, MOST, 1))
 
 
@@ -74,6 +75,7 @@ def mbarrier(batch: Batch, site: Site, row: Mbarrier, operands: Sequence[Any], l
             _come(batch, memory, touch, wanted)
             data, poison = memory.load(strong, _SIZE)
             batch.decide(site, poison and poison.on(touch.lanes, (*lanes.shape, _SIZE)), lanes)
+            _check_init(batch, touch)
             found[touch.lanes] = _waited(batch, row, touch, data.view(np.uint64)[:, 0], wanted)
             continue
         count = numbers[0][touch.lanes].astype(np.int64) if numbers else np.ones(len(touch.offset), np.int64)
@@ -86,6 +88,7 @@ def mbarrier(batch: Batch, site: Site, row: Mbarrier, operands: Sequence[Any], l
         else:
             data, _ = memory.update(strong, _SIZE, partial(_arrivals, batch, row, touch, count))
             found[touch.lanes] = data.view(np.uint64)[:, 0]
+        _check_init(batch, touch)
     if row.action == "wait":
         return (batch.made(found != 0, lanes, site),)
     return (batch.made(found, lanes, site),) if row.results else ()
@@ -118,15 +121,34 @@ def _begin(batch: Batch, site: Site, row: Mbarrier, at: Array, numbers: Sequence
         made = [MbarrierState(n, n, 0, int(n == 0), 1).word for n in some.tolist()]
         words = np.array(made, np.uint64)[where].reshape(lanes.shape)
     for memory, touch in _places(batch, site, row.space, at, lanes, own=True):
-        before, change = _words(memory, touch), batch.phases.forget
+        before = _words(memory, touch)
         if row.action == "init":
-            known, change = batch.phases.known(touch.offset), batch.phases.begin
+            known = batch.phases.known(touch.offset)
             _fault(batch, site, _lanes_of(touch, _valid(before) & known), at, "again")
             memory.store(touch, words[touch.lanes].reshape(-1, 1).view(np.uint8))
+            batch.phases.begin(touch.offset, touch.who.words)
         else:
+            _fault(batch, site, _lanes_of(touch, ~_valid(before)), at, "nothing")
             memory.store(touch.atomic(_SCOPE), (before & ~_ONE).reshape(-1, 1).view(np.uint8))
-        change(touch.offset)
+            batch.phases.forget(touch.offset)
     return ()
+
+
+def _check_init(batch: Batch, touch: Touch) -> None:
+    """Report lanes that are not ordered behind the init of their mbarrier (rule 4)."""
+    words = batch.phases.inits(touch.offset)
+    if not batch.reporter.tracking or not len(words):
+        return
+    if batch.clocks.scopes.cluster == 1 and int(time_of(words).max(initial=0)) < batch.clocks.floor:
+        return
+    bad = batch.clocks.unordered(words[:, None], touch.who, races=False)
+    if bad is None:
+        return
+    word = words[np.flatnonzero(bad[:, 0])[0]]
+    other, (warp, lane) = batch.clocks.site(word), thread_of(word)
+    line = "" if other is None else f" at {other.place} ({other.mnemonic})"
+    says = f"lane {lane} of warp {warp} initialises this mbarrier{line}, and nothing orders that before this access"
+    batch.reporter.report("race", touch.site, _lanes_of(touch, bad[:, 0]), touch.address, says, other)
 
 
 def signal(batch: Batch, site: Site, at: Array, sizes: Array, lanes: Array) -> list[Signal]:

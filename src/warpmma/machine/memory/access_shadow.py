@@ -519,10 +519,10 @@ class AccessShadow(Shadow):
         if self._all_before(touch, self.grains.last_read) or self._ends_reads(touch, grains):
             return
         bad = words = None
-        for readers in self.grains.read(clocks.floor, exact=clocks.partial, grains=grains):
-            if clocks.surely_ordered(readers, grains, touch.who):
+        for table in self.grains.read(clocks.floor, exact=clocks.partial, grains=grains):
+            if clocks.surely_ordered(table, grains, touch.who):
                 continue
-            held = words_at(readers, grains)
+            held = words_at(table, grains)
             found = clocks.unordered(held, touch.who)
             found = self._still_reading(clocks, found, held, touch.who)
             if found is not None:

@@ -5,10 +5,11 @@ barrier and a fence of the generic proxy do not wait for loads (measured), so a 
 overwrite what a load in front of the signal still has to read. The rules:
 
 1. A use is any step that reads the register, whatever it does with the value; a `fence.proxy.async` of shared memory
-   counts as a use of all that its thread has loaded (measured). So does `wgmma.wait_group`: a product takes longer than
-   a load (not measured; DeepGEMM rests on it). A `mov` is none: ptxas removes moves, so the register that it writes
-   stands for the same load, and packing and unpacking alike. ptxas may move other arithmetic behind the signal, too;
-   that is not known here, and the fence that "strict" demands (A12) is the only promise.
+   counts as a use of all that its thread has loaded (measured). So does `wgmma.wait_group`: DeepGEMM and CUTLASS rest
+   on a product taking longer than a few loads. That is a delay: with 17 conflicting loads it fails (measured). A `mov`
+   is none: ptxas removes moves, so the register that it writes stands for the same load, and packing and unpacking
+   alike. ptxas may move other arithmetic behind the signal, too; that is not known here, and the fence that "strict"
+   demands (A12) is the only promise.
 2. A load is in flight at a signal if a path leads from the load to the signal, and from there to the first use. Signals
    are barriers of a block, of a warp and of a cluster, arrivals, strong stores and atomics. A step with a guard counts
    as a use, and as a signal.

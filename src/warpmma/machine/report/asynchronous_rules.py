@@ -69,8 +69,9 @@ RULES: Mapping[str, Rule] = MappingProxyType({
     ),
     "A10": Rule("expect_tx and complete_tx order nothing.", "default", f"{_PTX}, 9.7.13.15"),
     "A11": Rule(
-        "mbarrier.init over an mbarrier that is in use, and an arrival that counts zero, are undefined in PTX; an H200 "
-        "begins again, and does nothing.", "strict", f"{_PTX}, 9.7.13.15; measured",
+        "mbarrier.init over an mbarrier that is in use, an arrival that counts zero, and mbarrier.inval where there is "
+        "no mbarrier, are undefined in PTX; an H200 begins again, and does nothing.", "strict",
+        f"{_PTX}, 9.7.13.15; init and arrivals measured",
     ),
     "A12": Rule(
         "What a thread has read may be overwritten by the async proxy only after a fence.proxy.async.", "strict",

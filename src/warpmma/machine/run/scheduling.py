@@ -19,7 +19,8 @@ The rules:
 5. With a seed other than 0, some warps of each group, drawn at random, are late from the start, and again after every
    64 to 1,024 steps; how many, and how long the others run alone, is random too. And a group that polled without
    progress goes on at once every second time, so that one that does not wait for what it polled runs ahead of the
-   others. A kernel must give the same results for every seed, unless CUDA leaves them open.
+   others. Both end while many polls in a row, of all groups, find nothing: then a deadlock can be told. A kernel must
+   give the same results for every seed, unless CUDA leaves them open.
 
 Steps are counted, never time: results are a function of the program, its inputs, the resident blocks and the seed.
 """
@@ -37,6 +38,7 @@ STOP = 1 << 60
 
 _QUANTUM, _RESPITE, _PATIENCE = 128, 256, 1 << 14  # steps
 _GOES_ON = 0.5  # with a seed, how often a poll without progress does not make a group late (rule 5)
+_IDLE = 256  # polls in a row without progress, after which nothing is random
 _QUANTA, _DRAWS = (1, 64, 4096), (64, 256, 1024)  # steps of a round; steps until warps are drawn again
 
 
@@ -71,6 +73,7 @@ class Scheduler:
         self.vain = 0
         self._left = 0  # steps left in this round
         self._gone = self._draws = 0  # steps run, and the number at which warps are drawn again
+        self._idle = 0  # polls without progress since a group made some
         self._patience_lost = False
         self._alive: Array | None = None
         self._count = 0
@@ -148,9 +151,15 @@ class Scheduler:
         """Return where a group that observed others and branches back continues; `STOP` if it becomes late."""
         vain = not group.changed and group.count >= group.looked
         group.observed, group.changed, group.looked = False, False, group.count
-        if not vain or (self._random is not None and self._random.random() < _GOES_ON):
+        self._idle = self._idle + 1 if vain else 0
+        if not vain:
             return pc
-        self._postpone(pc, group, _QUANTUM if self._random is None else int(self._random.choice(_QUANTA)))
+        if self._random is None or self._idle > _IDLE:
+            self._postpone(pc, group, _QUANTUM)
+        elif self._random.random() < _GOES_ON:
+            return pc
+        else:
+            self._postpone(pc, group, int(self._random.choice(_QUANTA)))
         return STOP
 
     def _postpone(self, pc: int, group: Group, quantum: int) -> None:
@@ -164,7 +173,7 @@ class Scheduler:
         for key, group in self.late.items():
             _add(self.ready, key, group)
         self.late = {}
-        if self._gone >= self._draws:
+        if self._gone >= self._draws and self._idle <= _IDLE:
             self.draw()
 
     # Rule 5

@@ -24,13 +24,15 @@ The rules (PTX ISA 9.1, 9.7.9.25.3 and 9.7.9.25.4; rules "A" are those of `machi
 7. If a thread exits before it has waited for a `cp.async` that no mbarrier completes, that is a hazard; for copies in
    bulk, which an H200 completes, with the policy "strict" only (A16).
 8. Byte i of what a lane writes is byte i of its source; bytes beyond the source are 0. Where poison is followed, a
-   write that changes a source that is still to be read makes poison of the bytes that the lane writes from there.
+   write that changes a source that is still to be read makes poison of the bytes that the lane writes from there. What
+   a reduction adds has no poison: there the write is reported.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -222,6 +224,8 @@ class AsyncOperations:
             early=np.zeros(lanes.shape, bool), combine=combine, signal=signal,
             numbers=None if signal is None else signal.numbers(),
         )  # fmt: skip
+        if combine is not None:
+            overwritten = partial(self._decides, operation)
         for allocation, touch in read:
             allocation.shadow.will_read(touch, overwritten or operation.overwritten)
         self._pending.append(operation)
@@ -229,6 +233,12 @@ class AsyncOperations:
         if groups != "cp.async" and not part and self.luck(0.25):
             self._hasten(operation)
         return operation
+
+    def _decides(self, operation: AsyncOperation, source: Touch, bad: Array, origin: Origin) -> None:
+        """Report that others write bytes of a source, bool `[n, size]`, which a reduction may still read (rule 8)."""
+        lanes: Array = np.zeros(source.lanes.shape, bool)
+        lanes[source.lanes] = bad.any(axis=1)
+        self._reporter.decides(origin, operation.site, lanes)
 
     def copies(self, lanes: Array) -> list[AsyncOperation]:
         """Return the pending `cp.async` of lanes."""

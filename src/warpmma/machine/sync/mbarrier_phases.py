@@ -38,6 +38,8 @@ class _Phases:
         The same of arrivals from other blocks, for threads that look in the scope of the cluster or a wider one.
     ledger : dict of (str, Site) to ndarray of int
         What this phase has counted, `[row]`: arrivals or bytes, by what was done and the line.
+    init : ndarray of uint64
+        The access words of the threads that have initialised them, `[row]`.
     seen : ndarray of int
         The first phase that no thread of the mbarrier's block has found complete, `[row]`.
     signals : list of (ndarray, ndarray, ndarray)
@@ -51,6 +53,7 @@ class _Phases:
     far_now: Passed = field(default_factory=Passed)
     far_done: Passed = field(default_factory=Passed)
     ledger: dict[tuple[str, Site], Array] = field(default_factory=dict)
+    init: Array
     seen: Array
     signals: list[tuple[Array, Array, Array]] = field(default_factory=list)
 
@@ -94,7 +97,9 @@ class MbarrierPhases:
     def _phases(self, rank: int, address: int) -> _Phases:
         if (found := self._at.get((rank, address))) is None:
             begun, number, seen = np.zeros(self._rows, bool), *(np.zeros(self._rows, np.int64) for _ in range(2))
-            found = self._at[rank, address] = _Phases(begun=begun, number=number, seen=seen)
+            found = self._at[rank, address] = _Phases(
+                begun=begun, number=number, seen=seen, init=np.zeros(self._rows, np.uint64)
+            )
         return found
 
     def _one(self, offset: int) -> tuple[_Phases, int]:
@@ -106,15 +111,23 @@ class MbarrierPhases:
         found[rows] = True
         return found
 
-    def begin(self, offsets: Array) -> None:
-        """Begin the phases of mbarriers."""
-        for phases, rows, _ in self._places(offsets):
+    def begin(self, offsets: Array, words: Array | None = None) -> None:
+        """Begin the phases of mbarriers; `words` are the access words of the threads that initialise them, `[n]`."""
+        for phases, rows, which in self._places(offsets):
             others = ~self._flags(rows)
+            phases.init[rows] = 0 if words is None else words[which]
             phases.begun[rows], phases.number[rows], phases.seen[rows] = True, 0, 0
             phases.signals = [(x[some], n[some], w[some]) for x, n, w in phases.signals if (some := others[x]).any()]
             phases.now, phases.done = phases.now.only(others), phases.done.only(others)
             phases.far_now, phases.far_done = phases.far_now.only(others), phases.far_done.only(others)
             self._clear(phases, rows)
+
+    def inits(self, offsets: Array) -> Array:
+        """Return the access words of the threads that have initialised mbarriers, `[n]`; 0 where nothing is known."""
+        found = np.zeros(len(offsets), np.uint64)
+        for phases, rows, which in self._places(offsets):
+            found[which] = phases.init[rows]
+        return found
 
     def known(self, offsets: Array) -> Array:
         """Return which mbarriers have begun, and not ended."""

@@ -108,6 +108,7 @@ FAULTS: Mapping[str, str] = MappingProxyType({
     "init": f"it expects 0 arrivals, or more than {MOST}; a GPU takes the number modulo {MOST + 1}",
     "zero": "an arrival counts 0; a GPU does nothing",
     "again": "it is in use already: mbarrier.inval comes first",
+    "nothing": "there is no mbarrier to invalidate",
 })  # fmt: skip
 """What may be wrong, and what a GPU does then."""
 
