@@ -136,9 +136,9 @@ def _begin(batch: Batch, site: Site, row: Mbarrier, at: Array, numbers: Sequence
 
 def _check_init(batch: Batch, touch: Touch) -> None:
     """Report lanes that are not ordered behind the init of their mbarrier (rule 4)."""
-    words = batch.phases.inits(touch.offset)
-    if not batch.reporter.tracking or not len(words):
+    if not batch.reporter.tracking or not len(touch.offset):
         return
+    words = batch.phases.inits(touch.offset)
     if batch.clocks.scopes.cluster == 1 and int(time_of(words).max(initial=0)) < batch.clocks.floor:
         return
     bad = batch.clocks.unordered(words[:, None], touch.who, races=False)
