@@ -149,6 +149,8 @@ class Pipeline(NamedTuple):
 PIPELINES = {
     "132 blocks, 4 stages of 16 KB, copied on": Pipeline(consumers=0, stages=4, stage=16384, rounds=16, blocks=132),
     "132 blocks, 4 stages of 48 KB, copied on": Pipeline(consumers=0, stages=4, stage=49152, rounds=16, blocks=132),
+    "132 blocks, 3 stages of 64 KB, copied on": Pipeline(consumers=0, stages=3, stage=65536, rounds=24, blocks=132),
+    "132 blocks, 2 stages of 112 KB, copied on": Pipeline(consumers=0, stages=2, stage=114688, rounds=32, blocks=132),
     "1 block, 4 stages of 16 KB": Pipeline(consumers=4, stages=4, stage=16384, rounds=64, blocks=1),
     "1 block, 4 stages of 48 KB": Pipeline(consumers=4, stages=4, stage=49152, rounds=32, blocks=1),
     "132 blocks, 4 stages of 16 KB": Pipeline(consumers=4, stages=4, stage=16384, rounds=8, blocks=132),

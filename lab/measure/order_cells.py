@@ -85,6 +85,32 @@ def _loads() -> Iterator[Cell]:
         yield Cell("6", "loads", choices, counts, blocks, readers + 32, 2000, readers)
 
 
+def _waits() -> Iterator[Cell]:
+    """Yield loads of few wavefronts behind a product; without one, how few are in flight when the copy comes."""
+    loads = ((1, 1), (1, 2), (1, 4), (1, 8), (1, 17), (1, 32), (17, 1), (17, 2), (32, 1), (2, 32), (3, 32), (4, 32),
+             (8, 32), (17, 32))  # fmt: skip
+    near = ("COPY_SHARED", "COPY")
+    chosen = [("PRODUCT_ARRIVE", *x) for x in product(loads, near, (128, 512), (8,), (1,), (0, 1))]
+    sizes = [(n, steps) for n, steps in product((8, 64, 128, 256), (1, 2, 4)) if (n, steps) != (8, 1)]
+    some = ((1, 32), (4, 32), (17, 32))
+    chosen += [("PRODUCT_ARRIVE", x, "COPY_SHARED", 128, *size, 0) for x, size in product(some, sizes)]
+    chosen += [("ARRIVE", *x) for x in product(loads, ("COPY_SHARED",), (128,), (8,), (1,), (0, 1))]
+    for signal, (count, ways), overwrite, readers, n, steps, stress in chosen:
+        choices = _of(SIGNAL=signal, CONFLICTS=1, OVERWRITE=overwrite, LOADS=count, READERS=readers, DELAY=0)
+        choices += _of(WAYS=ways, N=n, STEPS=steps, STRESS=stress)
+        counts = ("new", "clocks of the issuer", "turns")
+        blocks, threads = 132 * (6 if readers == 128 else 3), readers + 32 + 128 * stress
+        cluster = 1 if overwrite == "COPY_SHARED" else None
+        yield Cell("13", "loads", choices, counts, blocks, threads, 2000, readers, cluster=cluster)
+
+
+def _maps_of_warps() -> Iterator[Cell]:
+    writers = ("LANE_0", "LANE_31", "EACH_LANE", "LATE_LANE", "REPLACE_31")
+    for writer, synced, stress in product(writers, (0, 1), (0, 1)):
+        choices = _of(WRITER=writer, SYNCED=synced, STRESS=stress)
+        yield Cell("14", "maps_of_warps", choices, ("old", "odd"), 1056, 32, 1000, 1)
+
+
 def _scopes() -> Iterator[Cell]:
     orders = ((".release.cluster", ".acquire.cluster"), (".release.cta", ".acquire.cta"),
               (".release.cta", ".acquire.cluster"), (".release.cluster", ".acquire.cta"),
@@ -162,12 +188,13 @@ def _ranks() -> Iterator[Cell]:
         yield Cell("9", "ranks", choices, counts["SHARED_TO_SHARED"], 1, 128, 1, 1, cluster=cluster, alone=True)
 
 
-_EXPERIMENTS = (_fences, _loads, _scopes, _maps, _reuse, _late, _products, _exits, _ranks)
+_EXPERIMENTS = (_fences, _loads, _waits, _scopes, _maps, _maps_of_warps, _reuse, _late, _products, _exits, _ranks)
 CELLS: tuple[Cell, ...] = tuple(cell for experiment in _EXPERIMENTS for cell in experiment())
 """All of them, in the order in which they run."""
 
 _FAILURES = {"1": ("old",), "2": ("new",), "3": ("first new", "second old"), "4": ("wrong",), "5": ("old",),
-            "6": ("new",), "10": ("as the others", "neither"), "11": ("wrong",), "12": ("old",)}  # fmt: skip
+            "6": ("new",), "10": ("as the others", "neither"), "11": ("wrong",), "12": ("old",),
+            "13": ("new",), "14": ("old",)}  # fmt: skip
 """Which counts of an experiment say that a kernel failed. Experiment 9 has none; there faults are."""
 
 

@@ -38,6 +38,8 @@ _PERMITTED: _Rows = (
     *(("12", {"WAITING": x}, "the scope of the wait") for x in ('".acquire.cta"', '".relaxed.cluster"')),
     *(("12", {"ARRIVAL": x, "STRESS": "NO_STRESS"}, "the scope of the arrival") for x in (
         '".release.cta"', '".relaxed.cluster"')),
+    ("13", {"SIGNAL": "ARRIVE", "STRESS": 0}, "fails under stress alone"),
+    ("13", {"SIGNAL": "PRODUCT_ARRIVE", "STRESS": 0}, "so many wavefronts failed in other cells (A22)"),
     ("2", {"READER": "BULK_STORE", "OVERWRITE": "COPY", "WAITED": 0}, "PTX does not order copies"),
     ("1", {}, "no barrier between the warps that write and read B"),
     ("10", {}, "PTX asks for the same in all warps and lanes"),
@@ -46,6 +48,7 @@ _PERMITTED: _Rows = (
 _KNOWN: _Rows = (
     ("3", {"BEFORE": "WAIT_READ"}, "ptxas moves the stores before wait_group.read; PTX orders them"),
     ("6", {"SIGNAL": "PRODUCT_ARRIVE"}, "a product that is waited for counts as a use (A22)"),
+    ("13", {"SIGNAL": "PRODUCT_ARRIVE", "STRESS": 1}, "loads of other warps are not looked at (A22)"),
     ("9", {"CASE": "SHARED_TO_SHARED", "CLUSTER": 0}, "a launch without clusters is not told from one of one block"),
 )
 

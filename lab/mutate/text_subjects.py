@@ -72,8 +72,8 @@ class TextSubject:
         all arrays hold: those of maps, then those of the arguments.
     expected : callable
         Returns some arrays of the result, by their index in it.
-    strict : str
-        The rule that "strict" reports in the kernel itself.
+    strict : tuple of str
+        The rules that "strict" reports in the kernel itself; "" for a race that has none.
     longer : callable or None
         Returns the same kernel with many more turns, for mistakes that few turns do not show.
     """
@@ -85,7 +85,7 @@ class TextSubject:
     stage: int = 0
     arguments: Callable[[wm.Device, Maps], Sequence[Any]] = field(repr=False)
     expected: Callable[[], dict[int, Array]] = field(repr=False)
-    strict: str = ""
+    strict: tuple[str, ...] = ()
     longer: Callable[[], TextSubject] | None = field(default=None, repr=False)
 
     def launch(self, kernel: Any, change: MapChange | None = None, **options: Any) -> list[Array]:
@@ -143,7 +143,7 @@ def _copy_pipeline(tiles: int) -> TextSubject:
 
     return TextSubject(
         name="copy_pipeline", read=partial(_pipeline, "copy_pipeline", tiles), grid=1, block=128, stage=2048,
-        strict="A12", arguments=arguments, expected=lambda: {1: _tiles(x, tiles).sum(axis=0, dtype=F)},
+        strict=("A12",), arguments=arguments, expected=lambda: {1: _tiles(x, tiles).sum(axis=0, dtype=F)},
     )  # fmt: skip
 
 
@@ -161,7 +161,7 @@ def _cluster_pipeline(tiles: int) -> TextSubject:
 
     return TextSubject(
         name="cluster_pipeline", read=partial(_pipeline, "cluster_pipeline", tiles), grid=2, block=128, stage=2048,
-        strict="A12", arguments=arguments,
+        strict=("A12", ""), arguments=arguments,
         expected=lambda: {2: np.einsum("bt,trc->brc", weights, _tiles(x, tiles)).astype(F)},
     )  # fmt: skip
 
@@ -170,7 +170,7 @@ def _column_sums(rows: int) -> TextSubject:
     x = _small(5, rows, 512)
     return TextSubject(
         name="column_sums", read=lambda: read_text("twin_column_sums.ptx"), grid=1, block=160, stage=4 * 2048,
-        strict="A12",
+        strict=("A12",),
         arguments=lambda device, maps: [device.array(x), device.empty(512, F), len(x), x.shape[1]],
         expected=lambda: {1: x.sum(axis=0, dtype=F)},
     )  # fmt: skip
@@ -180,8 +180,9 @@ def _column_sums(rows: int) -> TextSubject:
 
 
 def _habit(
-    tiles: int, name: str, *, grid: int = 2, block: int = 128, stage: int = 0, strict: str = "", draws: bool = False
-) -> TextSubject:
+    tiles: int, name: str, *, grid: int = 2, block: int = 128, stage: int = 0, strict: tuple[str, ...] = (),
+    draws: bool = False,
+) -> TextSubject:  # fmt: skip
     x = _words(6, tiles, 1024)
 
     def arguments(device: wm.Device, maps: Maps) -> list[Any]:
@@ -266,9 +267,9 @@ _MADE: tuple[tuple[Callable[[int], TextSubject], int, int], ...] = (
     (_ring, 8, 128), (_copy_pipeline, 11, 59), (_cluster_pipeline, 11, 59), (_column_sums, 39, 150),
     (partial(_habit, name="epilogue", stage=4096), 9, 60),
     (partial(_habit, name="reader_fences"), 9, 40),
-    (partial(_habit, name="plain_barriers", strict="A12"), 9, 40),
-    (partial(_habit, name="one_releases", grid=1, block=256, stage=4096, strict="A12"), 8, 120),
-    (partial(_habit, name="remote_release", block=160, stage=4096, strict="A12"), 8, 120),
+    (partial(_habit, name="plain_barriers", strict=("A12",)), 9, 40),
+    (partial(_habit, name="one_releases", grid=1, block=256, stage=4096, strict=("A12",)), 8, 120),
+    (partial(_habit, name="remote_release", block=160, stage=4096, strict=("A12",)), 8, 120),
     (partial(_habit, name="pingpong", block=384, stage=4096, draws=True), 7, 30),
     (partial(_habit, name="reduction"), 9, 40),
     (_tensor_tiles, 9, 60), (_counted_copies, 8, 120), (_counted_stores, 7, 80), (_changed_maps, 5, 40),

@@ -12,6 +12,7 @@ from arrays import Array
 import warpmma as wm
 from warpmma.arithmetic import compute, recipe
 from warpmma.errors import MetadataError, OperandError, TargetError
+from warpmma.execution import codes_in_registers, in_registers
 from warpmma.execution.shared_operands import bits_apart, in_words
 from warpmma.isa import WarpgroupInstruction, parse_warpgroup, warpgroup_instructions
 from warpmma.layouts import MatrixDescriptor
@@ -115,6 +116,20 @@ def test_load_and_store_are_inverse(i: WarpgroupInstruction) -> None:
         for swizzle in (0, 32, 64, 128):
             back = wm.store(i, operand, wm.load(i, operand, x, swizzle=swizzle))  # type: ignore[arg-type]
             np.testing.assert_array_equal(back.view(x.dtype), x)
+
+
+@each
+def test_registers_by_warp_are_the_same(i: WarpgroupInstruction) -> None:
+    rng = np.random.default_rng(3)
+    for operand in ("A", "C", "D"):
+        layout = i.layout(operand)
+        dtype = layout.packing.dtype
+        words = rng.integers(0, 1 << 8 * dtype.itemsize, (3, layout.registers, 128), dtype=np.uint64).astype(dtype)
+        by_warp = np.moveaxis(words.reshape(3, layout.registers, 4, 32), 2, 1)
+        found = codes_in_registers(i, operand, by_warp, by_warp=True)
+        np.testing.assert_array_equal(found, codes_in_registers(i, operand, words))
+        if i.format(operand).bits > 1:
+            np.testing.assert_array_equal(in_registers(i, operand, found, by_warp=True), by_warp)
 
 
 def test_tf32_halves_are_mixed_as_the_hardware_does() -> None:

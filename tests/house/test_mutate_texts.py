@@ -163,7 +163,7 @@ def test_a_kernel_that_does_not_run_fails(
 def test_what_strict_reports_of_a_kernel_is_stated() -> None:
     (kernel,) = (x for x in text_subjects.text_subjects() if x.name == "plain_barriers")
     assert isinstance(tool.original(kernel), tool.Original)
-    assert "expected rule none" in str(tool.original(replace(kernel, strict="")))
+    assert "expected rules none" in str(tool.original(replace(kernel, strict=())))
 
 
 def test_arguments_about_order_cite_rules() -> None:

@@ -227,3 +227,34 @@ def test_arrays_that_do_not_hold_the_copy_are_errors() -> None:
         made.write(frozen, shared, (0, 0))
     with pytest.raises(UnsupportedError, match="elements of the box lie on one another"):
         plain(strides=(0,)).write(np.zeros(25600, np.uint8), shared, (0, 0))
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(0, 1 << 32))
+def test_boxes_inside_of_the_tensor_differ_by_their_distance(seed: int) -> None:
+    case = copy_case(np.random.default_rng(seed), SHARED, interleave=seed % 4 == 0)
+    made = map_of(case)
+    place = case["start"][::-1]
+    copy, far = made.box_copy(place, case["at"]), made.distance(place)
+    whole = bool(copy.inside.all()) and not made.interleave
+    assert (far is not None) == whole
+    if far is not None:
+        first = made.box_copy([0] * made.rank, case["at"])
+        np.testing.assert_array_equal(copy.source, first.source + far)
+        np.testing.assert_array_equal(copy.target, first.target)
+
+
+@pytest.mark.parametrize("start", [(3, 8), (70, 120)])
+@pytest.mark.parametrize(
+    "more", [{}, {"type": "tf32", "box": (16, 32)}, {"swizzle": 128}, {"box": (16, 24), "swizzle": 64}]
+)
+def test_several_tensors_are_copied_as_one_is(start: tuple[int, int], more: dict[str, Any]) -> None:
+    rng, copy = np.random.default_rng(2), plain(**more).box_copy(start)
+    memories = rng.integers(0, 256, (3, 100 * 128 * 4), np.uint8)
+    landed = copy.load_each(memories)
+    np.testing.assert_array_equal(landed, [copy.load(x) for x in memories])
+    expected, found = memories.copy(), memories.copy()
+    copy.store_each(found, landed[::-1])
+    for into, x in zip(expected, landed[::-1], strict=True):
+        copy.store(into, x)
+    np.testing.assert_array_equal(found, expected)

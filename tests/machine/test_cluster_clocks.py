@@ -7,7 +7,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 
-from warpmma.machine.order import Agents, Completes, Passed, ThreadScopes, VectorClock, acquired_clocks
+from warpmma.machine.order import (
+    Agents,
+    Completes,
+    History,
+    Passed,
+    ThreadScopes,
+    VectorClock,
+    VectorClocks,
+    acquired_clocks,
+)
 from warpmma.machine.order.access_words import BLOCK_BIT, THREAD_BIT, TIME_BIT
 from warpmma.machine.order.causality import Causality
 from warpmma.machine.order.moments import Moment
@@ -184,3 +193,40 @@ def test_what_is_over_are_operations_and_reads() -> None:
     assert (told(lambda words: over.covers(words, BLOCK_OF // 2)) == np.where(threads, 0, 5)).all()
     assert (told(lambda words: over.crossed["reads"].covers(words, BLOCK_OF // 2)) == 5).all()
     assert not told(lambda words: over.covers(words, 1 - BLOCK_OF // 2)).any()  # of other clusters
+
+
+@pytest.mark.parametrize("cluster", [1, 2])
+def test_a_block_has_crossed_until_the_least_time_of_its_threads(cluster: int) -> None:
+    rng = np.random.default_rng(cluster)
+    causality = Causality(range(FIRST, FIRST + BLOCKS), (BLOCKS, WARPS), ThreadScopes(cluster))
+    times = rng.integers(0, 9, BLOCKS * THREADS)
+    known = causality.columns.of_accesses(AGENTS[: len(times)] | times.astype(U) << TIME_BIT)
+    threads = some_threads(rng, cluster)
+    causality.acquire(np.argwhere(threads), Passed(causality.columns.without_times({"shared": known})))
+    block, warp, lane = np.indices(SHAPE).reshape(3, -1)
+    until = causality.held.crossed_until((block, warp, lane), "shared")
+    least = times.reshape(BLOCKS, THREADS).min(axis=1) + 1
+    assert threads.any() and (until == np.where(threads.ravel(), least[block], 0)).all()
+    assert not causality.held.crossed_until((block, warp, lane), "global").any()
+    few = causality.columns.of_accesses(AGENTS[1 : len(times)] | U(4) << TIME_BIT)
+    assert few.least[0] == 0 and (few.least[1:] == 5).all()
+    assert not causality.columns.without_times({}).least.any()
+
+
+@pytest.mark.parametrize("joined", [False, True])
+def test_threads_observe_operations_of_several_agents(joined: bool) -> None:
+    """Words that repeat, of lanes of a warp, are as good as others."""
+    clocks = VectorClocks(range(FIRST, FIRST + BLOCKS), WARPS, History(), scopes=ThreadScopes())
+    threads = np.argwhere(np.ones(SHAPE, bool))
+    who = Agents(AGENTS[: BLOCKS * THREADS] | U(3) << TIME_BIT, FIRST)
+    if joined:
+        who = who.some(np.arange(BLOCKS * THREADS) // LANES * LANES)
+    words = who.completed(Completes.WARPGROUP if joined else Completes.GROUPS).words
+    clocks.observe(threads[:0], words[:0])
+    assert not clocks.causality.active
+    clocks.observe(threads, words)
+    where = threads[:, 0], threads[:, 1], threads[:, 2]
+    assert clocks.causality.held.covers(where, words).all()
+    if not joined:  # of no other thread's
+        other = np.roll(words.reshape(-1, LANES), 1, axis=1).ravel()
+        assert not clocks.causality.held.covers(where, other | U(9) << TIME_BIT).any()

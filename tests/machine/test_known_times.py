@@ -7,7 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from warpmma.machine.base import Bits, GrainRuns, GrainTable, KnownRows, grain_engine, ordered_by, words_at
+from warpmma.machine.base import (
+    WARPGROUP_BITS,
+    Bits,
+    GrainRuns,
+    GrainTable,
+    KnownRows,
+    grain_engine,
+    ordered_by,
+    words_at,
+)
 from warpmma.machine.order import AFTER_ALL, AcquiredClocks, Agents, Completes, VectorClock, known_times
 from warpmma.machine.order.access_words import BLOCK_BIT, LAST_TIME, THREAD_BIT, THREADS, TIME_BIT, agents_of, time_of
 from warpmma.machine.order.cluster_clocks import ClusterClocks, ClusterColumns
@@ -15,17 +24,19 @@ from warpmma.machine.order.known_times import KnownTimes
 
 FIRST, BLOCKS, WARPS, LANES = 3, 4, 2, 32
 BITS = Bits(int(THREAD_BIT), int(BLOCK_BIT), int(TIME_BIT), LAST_TIME)
+COLUMNS = 2 * WARPS * LANES + int(THREADS) + 1 + (int(THREADS) >> WARPGROUP_BITS) + 1
 U = np.uint64
 needs_native = pytest.mark.skipif(not hasattr(grain_engine.GRAINS, "ordered_by"), reason="the engine is not built")
 
 
 def accesses(rng: np.random.Generator, n: int, *, apart: float = 0.02) -> Any:
-    """Draw words: of threads and mbarriers of few blocks, or of groups; some are 0."""
+    """Draw words: of threads, mbarriers, groups and warpgroups of few blocks; some are 0."""
     block = np.where(rng.random(n) < apart, 0, rng.integers(1, 3, n)).astype(U) + U(FIRST)
     words = (block + U(1)) << BLOCK_BIT | rng.integers(0, 6, n).astype(U) << THREAD_BIT
     words |= rng.integers(0, 6, n).astype(U) << TIME_BIT | rng.integers(0, 3, n).astype(U)
     made = [Agents(words, FIRST).completed(how).words for how in Completes]
-    kind = np.where(rng.random(n) < apart, Completes.GROUPS, rng.choice([Completes.THREAD, Completes.MBARRIER], n))
+    known = [x for x in Completes for _ in range(1 + (x in (Completes.THREAD, Completes.MBARRIER)))]
+    kind = rng.choice(known, n)
     return np.where(rng.random(n) < 0.3, U(0), np.choose(kind, made))
 
 
@@ -63,10 +74,10 @@ def covered(held: AcquiredClocks, who: Agents, lane: int, word: Any) -> bool:
 def proved_of(word: Any, who: Agents, lane: int, floor: int, held: AcquiredClocks) -> bool:
     """Return whether an access happens before what a thread does, as far as rule 3 can say."""
     own, block = who.words[lane], word >> BLOCK_BIT
-    mbarriers = who.completed(Completes.MBARRIER).words[lane] >> BLOCK_BIT
+    agents = [who.completed(how).words[lane] >> BLOCK_BIT for how in Completes if how != Completes.THREAD]
     if word == 0 or (word ^ own) >> THREAD_BIT == 0 or (block == own >> BLOCK_BIT and time_of(word) < floor):
         return True
-    return block in (own >> BLOCK_BIT, mbarriers) and covered(held, who, lane, word)
+    return block in (own >> BLOCK_BIT, *agents) and covered(held, who, lane, word)
 
 
 def proved(table: Any, grains: GrainRuns, who: Agents, floor: int, held: AcquiredClocks) -> bool:
@@ -106,8 +117,9 @@ def test_rows_prove_what_clocks_say(each: int, native: bool, monkeypatch: pytest
         bad, asked = known.open((who.block, who.warp, who.lane), others, held)
         for lane, word in enumerate(others):
             own = who.words[lane : lane + 1] >> BLOCK_BIT
-            mbarriers = Agents(who.words[lane : lane + 1], FIRST).completed(Completes.MBARRIER).words >> BLOCK_BIT
-            assert asked[lane] == (word >> BLOCK_BIT not in (own, mbarriers))
+            one = Agents(who.words[lane : lane + 1], FIRST)
+            far = [one.completed(how).words >> BLOCK_BIT for how in Completes if how != Completes.THREAD]
+            assert asked[lane] == (word >> BLOCK_BIT not in (own, *far))
             assert bad[lane] or covered(held, who, lane, word)
             assert asked[lane] or bad[lane] != covered(held, who, lane, word)
     assert {*answers} == {True, False}
@@ -115,7 +127,7 @@ def test_rows_prove_what_clocks_say(each: int, native: bool, monkeypatch: pytest
 
 @pytest.mark.parametrize("native", [True, False])
 def test_a_write_ends_the_reads_that_happen_before_it(native: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each write covers grains 10 i to 10 i + 7; reads of 2 grains are inside of one, between two, or half inside."""
+    """A write covers grains 10 i to 10 i + 7; reads of 2 grains are inside of one, between two, or half inside."""
     if not native:
         monkeypatch.setattr(grain_engine, "GRAINS", None)
     rng, answers = np.random.default_rng(3), []
@@ -124,20 +136,32 @@ def test_a_write_ends_the_reads_that_happen_before_it(native: bool, monkeypatch:
         known = KnownTimes(held.columns, BLOCKS)
         held.acquire(np.nonzero(np.ones((BLOCKS, WARPS, LANES), bool)), clocks(rng, held.columns))
         who, floor = threads(rng, 3), int(rng.integers(0, 6))
-        writes = GrainRuns(np.array([10, 20, 30]), 8)
+        place = np.array([1, 2, 3])[[0, 1, 2] if step % 3 else rng.permutation(3)]  # lanes may write in any order
+        writes = GrainRuns(10 * place, 8)
         inside, between = rng.integers(0, 7, 6) + 10 * rng.integers(1, 4, 6), np.array([0, 8, 18, 28, 38, 60])
         half = np.array([9, 17, 19, 27, 29, 37])
         kinds = rng.choice(3, 6, p=[0.7, 0.3, 0] if step % 4 else [0.6, 0.2, 0.2])
         reads, readers = GrainRuns(np.choose(kinds, [inside, between, half]), 2), accesses(rng, 6, apart=0.01)
         kept = known.ends_reads(writes, who, reads, readers, floor, held)
         ended = np.flatnonzero(kinds == 0)
-        fine = all(proved_of(readers[i], who, inside[i] // 10 - 1, floor, held) for i in ended)
+        lane = np.argsort(place)
+        fine = all(proved_of(readers[i], who, int(lane[inside[i] // 10 - 1]), floor, held) for i in ended)
         answers.append(fine and not (kinds == 2).any())
         assert (kept is not None) == answers[-1]
         assert kept is None or kept.tolist() == (kinds == 1).tolist()
     assert {*answers} == {True, False}
-    backwards = GrainRuns(writes.first[::-1].copy(), 8)
-    assert known.ends_reads(backwards, who, reads, readers * U(0), 0, held) is None
+    twice = GrainRuns(np.array([20, 30, 27]), 8)
+    assert known.ends_reads(twice, who, reads, readers * U(0), 0, held) is None
+
+
+@pytest.mark.parametrize("native", [True, False])
+def test_grains_among_others(native: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not native:
+        monkeypatch.setattr(grain_engine, "GRAINS", None)
+    rng = np.random.default_rng(4)
+    for _ in range(50):
+        these, others = (GrainRuns(rng.integers(0, 60, int(rng.integers(0, 9))), int(rng.integers(1, 5))) for _ in "ab")
+        np.testing.assert_array_equal(these.among(others), np.isin(these.all, others.all))
 
 
 def test_rows_are_forgotten_where_there_is_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,10 +203,12 @@ def test_native_and_numpy_prove_the_same(each: int, monkeypatch: pytest.MonkeyPa
         table[rng.random(len(table)) < rng.choice([0, 0.9])] = 0
         places = rng.integers(0, 12, 6) if rng.random() < 0.5 else np.sort(rng.permutation(12)[:6])
         grains, floor = GrainRuns(places * each, each), int(rng.integers(0, 7))
-        times = (rng.integers(0, 9, (4, WARPS * LANES + int(THREADS) + 1)) + rng.choice([0, 5])).astype(np.uint32)
+        times = (rng.integers(0, 9, (4, COLUMNS)) + rng.choice([0, 5])).astype(np.uint32)
         row = rng.integers(-1, 4, BLOCKS * WARPS * LANES)
-        mbarrier = int(Agents(np.zeros(1, U), 0).completed(Completes.MBARRIER).words[0] >> BLOCK_BIT)
-        known = KnownRows(FIRST + 1, WARPS * LANES, mbarrier, row, times)
+        none = Agents(np.zeros(1, U), 0)
+        order = (Completes.MBARRIER, Completes.GROUPS, Completes.WARPGROUP)
+        mbarrier, groups, warpgroup = (int(none.completed(x).words[0] >> BLOCK_BIT) for x in order)
+        known = KnownRows(FIRST + 1, WARPS * LANES, mbarrier, groups, warpgroup, row, times)
         table = GrainTable(table)
         ask = (table, grains, who.words, floor, BITS, known)
         mine, uniform = ordered_by(*ask), words_at(table, grains)
@@ -201,10 +227,35 @@ def test_native_and_numpy_prove_the_same(each: int, monkeypatch: pytest.MonkeyPa
 @needs_native
 def test_what_is_beyond_is_refused() -> None:
     table, who, grains = np.zeros(4, U), threads(np.random.default_rng(0), 2), GrainRuns(np.array([0, 1]), 1)
-    times, row = np.zeros((2, WARPS * LANES + int(THREADS) + 1), np.uint32), np.zeros(BLOCKS * WARPS * LANES, np.int64)
+    times, row = np.zeros((2, COLUMNS), np.uint32), np.zeros(BLOCKS * WARPS * LANES, np.int64)
     for changed in ({"first": FIRST + 9}, {"threads": 1}, {"row": row + 2}, {"times": times[:, :9]}):
-        known = KnownRows(**{**KnownRows(FIRST + 1, WARPS * LANES, 1, row, times)._asdict(), **changed})
+        known = KnownRows(**{**KnownRows(FIRST + 1, WARPS * LANES, 1, 2, 3, row, times)._asdict(), **changed})
         with pytest.raises(ValueError, match=r"beyond|room"):
             ordered_by(GrainTable(table), grains, who.words, 0, BITS, known)
     with pytest.raises(ValueError, match="words"):
         grain_engine.GRAINS.uniform(table, np.zeros(1, U), grains.first, 1, np.zeros(1, U))
+
+
+@pytest.mark.parametrize("memory", [False, True])
+def test_rows_that_are_used_again_know_nothing_old(memory: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Later clocks know less of agents, or of others, than those whose rows they get."""
+    monkeypatch.setattr(known_times, "_MOST", 2 * BLOCKS)
+    monkeypatch.setattr(known_times, "_CLOCKS", 2)
+    rng, answers = np.random.default_rng(4), set[bool]()
+    columns = ClusterColumns(range(FIRST, FIRST + BLOCKS), WARPS, 2)
+    known = KnownTimes(columns, BLOCKS)
+    for _ in range(300):
+        held = AcquiredClocks.none(columns, BLOCKS)
+        every = tuple(x.reshape(-1) for x in np.indices((BLOCKS, WARPS, LANES)))
+        held.acquire(every, clocks(rng, columns))
+        if memory and rng.random() < 0.5:
+            held.acquire_beyond(every, beyond(rng))
+        known.forget(...)
+        who, words = threads(rng, 3), accesses(rng, 3)
+        found = [
+            known.ordered(GrainTable(words[[i]]), GrainRuns(np.zeros(1, np.int64), 1), who.some(np.array([i])), 0, held)
+            for i in range(3)
+        ]
+        assert found == [proved_of(words[i], who, i, 0, held) for i in range(3)]
+        answers.update(found)
+    assert answers == {True, False}

@@ -1,4 +1,4 @@
-"""Tensor maps that a launch changes: the fences and waits around copies, and reports where they miss (A19 to A21)."""
+"""Tensor maps that a launch changes: fences and waits around copies, and where they miss (A19 to A21, A24, A29)."""
 
 from __future__ import annotations
 
@@ -202,3 +202,46 @@ def test_a_map_that_a_copy_in_bulk_writes_has_to_be_acquired() -> None:
         found = rewritten(body)
         assert (found.kind, found.rule) == ("proxy", "A19") and "a copy in bulk changed the tensor map" in found.detail
     assert rewritten(f"{start} @%p {ACQUIRE} {LOAD}").kind == "pending"
+
+
+def test_every_lane_publishes_what_another_lane_has_written() -> None:
+    """PTX executes the copy for each lane: lanes that do not know of the change race with it (A24)."""
+    body = f"{NEAR.removesuffix(' bar.warp.sync -1;')} {PUBLISH} {ACQUIRE} {LOAD}"
+    late = body.replace("@%p tensormap.replace", "setp.eq.u32 %b, %t, 31; @%b tensormap.replace")
+    assert late != body
+    for text in (body, late):
+        assert hazard(text) is None
+        found = hazard(text, "strict")
+        assert (found.kind, found.rule) == ("race", "A24") and found.site.mnemonic.startswith("tensormap.cp_fenceproxy")
+
+
+READING = "@%p cp.async.bulk.commit_group; @%p cp.async.bulk.wait_group{} 0;"
+PLAIN = "@%p st.global.u64 [%m], %x;"
+FRESH = f"@%p {RELEASE} @%p {ACQUIRE} mov.u32 %v, 0;"
+
+
+@pytest.mark.parametrize(
+    ("between", "rule"),
+    [
+        ("", "A29"), ("add.u64 %x, %x, 0; @%p st.global.u32 [%f], 1;", "A29"), ("bar.warp.sync -1;", ""),
+        ("fence.acq_rel.cta;", ""), ("bar.sync 0;", ""),
+    ],
+)  # fmt: skip
+def test_a_plain_store_directly_behind_a_wait_for_reading(between: str, rule: str) -> None:
+    """ptxas moves it in front of the wait (A29): the copy of the old map may still read it."""
+    first = LOAD.partition("W:")[0]
+    rest = f"{FRESH} W: mbarrier.try_wait.parity.shared.b64 %q, [full], 0; @!%q bra W;"
+    for wait, wanted in ((READING.format(".read"), rule), (READING.format(""), "")):
+        try:
+            _launched(f"{first} {wait} {between} {PLAIN} {rest}")
+            assert not wanted
+        except HazardError as error:
+            assert error.hazard.rule == wanted
+
+
+def _launched(body: str) -> None:
+    device = wm.Device("sm_90a")
+    old, x = (device.array(np.arange(32, dtype=np.uint32).reshape(2, 16) + i) for i in (500, 7))
+    made = np.frombuffer(TensorMap(old, (2, 16)).encoded, np.uint8)
+    given = [made.tobytes(), device.array(np.tile(made, 4)), x, device.zeros(32, np.uint32), device.zeros(1, np.uint32)]
+    wm.ptx.load(f"{KERNEL}{body}\nret; }}")["k"].launch(device, 1, 32, given)

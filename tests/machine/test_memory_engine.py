@@ -60,6 +60,22 @@ def test_locate(dtype: Any, alignment: int, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @needs_native
+@pytest.mark.parametrize("dtype", [np.uint64, np.uint32])
+@pytest.mark.parametrize("last", [1196, 1200, 1198])
+def test_locate_few_of_many_lanes(dtype: Any, last: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last lane that acts is inside, out of bounds, or misaligned; those that do not act do not matter."""
+    bounds = np.array([96, 240], np.uint64), np.array([200, 1200], np.uint64)
+    address = np.full(300, 7, dtype)
+    acting = np.array([0, 31, 32, 298, 299])
+    address[acting] = [240, 1000, 244, 240, last]
+    lanes = np.isin(np.arange(300), acting)
+    mine, other = both(monkeypatch, lambda: memory_engine.locate(address, lanes, bounds, 4, 4))
+    assert (mine is None) == (other is None) == (last != 1196)
+    if mine is not None and other is not None:
+        assert mine[0] == other[0] == 1 and mine[1].tolist() == other[1].tolist() == [0, 760, 4, 0, 956]
+
+
+@needs_native
 @pytest.mark.parametrize("size", [1, 2, 3, 4, 8, 12, 16, 32])
 @pytest.mark.parametrize("phase", [0, 5, 8])
 def test_bytes(size: int, phase: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,6 +161,7 @@ def test_what_is_known_of_grains(grains: int, monkeypatch: pytest.MonkeyPatch) -
 @needs_native
 def test_a_whole_page_is_written_at_once() -> None:
     table = GrainTable.empty(2 * PAGE + 5)
+    table.words[:] = 0
     assert grain_engine.note(table, GrainRuns(np.array([0, PAGE]), PAGE), np.array([3, 4], np.uint64))
     assert table.pages.tolist() == [3, 4, 0] and not table.words.any()
     grain_engine.fill(table, GrainRuns(np.array([PAGE + 1]), 1), 9)

@@ -72,9 +72,11 @@ def test_each_thread_copies_its_part() -> None:
 
 def test_from_shared_to_shared_memory() -> None:
     x, y = words()
-    launched(f"{FILL} {ARRIVE} @%p1 {NEAR} [%r4], [%r3], %r1, [%r5]; {WAIT} ld.shared.u32 %r9, [%r8]; "
-             "st.global.u32 [%d4], %r9;", x, y)  # fmt: skip
+    body = f"{FILL} {ARRIVE} @%p1 {NEAR} [%r4], [%r3], %r1, [%r5]; {WAIT} ld.shared.u32 %r9, [%r8]; "
+    launched(f"{body} st.global.u32 [%d4], %r9;", x, y, cluster=1)
     assert (y == x).all()
+    with pytest.raises(HazardError, match="without clusters"):
+        launched(f"{body} st.global.u32 [%d4], %r9;", x, y)
 
 
 @pytest.mark.parametrize("wait", ["wait_group 0", "wait_group.read 0"])

@@ -6,119 +6,27 @@ kernels failed: the cells of the kernel that is reported have failures, those of
 
 from __future__ import annotations
 
-import json
-import re
-from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
-from typing import Any
-
-import numpy as np
 import pytest
-
-import warpmma as wm
-from warpmma.machine import HazardError
-
-DATA = Path(__file__).parents[1] / "data"
-ONE_BLOCK = """.version 8.6
-.target sm_90a
-.address_size 64
-.visible .entry k(.param .u64 x, .param .u64 y, .param .u64 z) {
-.reg .pred %p, %q, %w1, %all; .reg .b32 %t, %a, %s, %m, %f, %v, %n, %w; .reg .b64 %x, %y, %z, %o, %da, %db;
-.reg .f32 %d<4>;
-.shared .align 1024 .b8 tile[4096]; .shared .align 8 .b64 full; .shared .align 8 .b64 empty;
-ld.param.u64 %x, [x]; ld.param.u64 %y, [y]; ld.param.u64 %z, [z];
-mov.u32 %t, %tid.x; shr.u32 %w, %t, 5; setp.eq.u32 %p, %t, 0; setp.eq.u32 %w1, %w, 1; setp.eq.u32 %all, %t, %t;
-mov.u32 %s, tile; mov.u32 %m, full; mov.u32 %f, empty;
-mad.lo.u32 %a, %t, 16, %s; mad.wide.u32 %o, %t, 16, %y;
-@%p mbarrier.init.shared.b64 [%m], 1; @%p mbarrier.init.shared.b64 [%f], 128; bar.sync 0;
-"""
-TWO_BLOCKS = """.version 8.6
-.target sm_90a
-.address_size 64
-.visible .entry k(.param .u64 x, .param .u64 y, .param .u64 z) {
-.reg .pred %p, %q, %first; .reg .b32 %t, %a, %m, %r, %v; .reg .b64 %y, %o;
-.shared .align 16 .b8 words[512]; .shared .align 8 .b64 full;
-ld.param.u64 %y, [y]; mov.u32 %t, %tid.x; setp.eq.u32 %p, %t, 0; mov.u32 %r, %cluster_ctarank;
-setp.eq.u32 %first, %r, 0; mov.u32 %a, words; mad.lo.u32 %a, %t, 4, %a; mad.wide.u32 %o, %t, 4, %y; mov.u32 %m, full;
-@%p mbarrier.init.shared.b64 [%m], 128; fence.mbarrier_init.release.cluster;
-barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
-"""
-# What kernels are made of. Threads write 16 bytes each; thread 0 stores 2 KB in bulk, or the warpgroup reads them.
-WRITE = {
-    "ST_V4": "st.shared.v4.u32 [%a], {%t, %t, %t, %t};",
-    "STMATRIX": "stmatrix.sync.aligned.m8n8.x4.shared.b16 [%a], {%t, %t, %t, %t};",
-    "CP_ASYNC": "mad.wide.u32 %o, %t, 16, %x; cp.async.cg.shared.global [%a], [%o], 16; cp.async.wait_all;",
-}
-BULK = """@%p cp.async.bulk.global.shared::cta.bulk_group [%y], [%s], 2048; @%p cp.async.bulk.commit_group;"""
-DONE = "@%p cp.async.bulk.wait_group{} 0;"
-BOTH_TILES = """st.shared.v4.u32 [%a], {%f, %f, %f, %f}; st.shared.v4.u32 [%a+2048], {%f, %f, %f, %f};
-fence.proxy.async; bar.sync 0;"""
-PRODUCT = """cvt.u64.u32 %da, %s; shr.u64 %da, %da, 4; or.b64 %da, %da, 0x800400000; add.u64 %db, %da, 128;
-mov.f32 %d0, 0f00000000; mov.f32 %d1, %d0; mov.f32 %d2, %d0; mov.f32 %d3, %d0; {0}
-wgmma.fence.sync.aligned;
-wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {{%d0, %d1, %d2, %d3}}, %da, %db, 1, 1, 1, 0, 0;
-wgmma.commit_group.sync.aligned;"""
-WAIT = "wgmma.wait_group.sync.aligned 0;"
-USE = "mad.wide.u32 %o, %t, 16, %y; st.global.f32 [%o], %d0;"  # a product whose D is not used is no product
-LOAD = """mbarrier.arrive.expect_tx.shared.b64 _, [%m], 2048;
-cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%s], [%x], 2048, [%m];"""
-FULL = "FULL: mbarrier.try_wait.parity.shared.b64 %q, [%m], 0; @!%q bra FULL;"
-AGAIN = "AGAIN: mbarrier.try_wait.parity.shared.b64 %q, [%m], 1; @!%q bra AGAIN;"
-EMPTY = "EMPTY: mbarrier.try_wait.parity.shared.b64 %q, [%f], 0; @!%q bra EMPTY;"
-MEET = "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"
-
-
-@dataclass(frozen=True)
-class Case:
-    """A kernel, its experiment and choices of cells, and what is reported: a kind and a rule, or "" for nothing."""
-
-    body: str
-    cells: tuple[str, dict[str, Any]] = ("", {})
-    kind: str = ""
-    rule: str = ""
-    head: str = ONE_BLOCK
-
-
-@cache
-def recorded() -> Any:
-    """Experiments 3, 4 and the products of 6 ran on an H100."""
-    h100, h200 = (json.loads((DATA / f"{gpu}_order.json").read_text())["found"] for gpu in ("h100", "h200"))
-    return {key: {**h100.get(key, {}), **h200.get(key, {})} for key in {**h100, **h200}}
-
-
-def failures(experiment: str, **choices: Any) -> list[int]:
-    """Return how often the cells of an experiment with these choices failed."""
-    chosen = {f"{key}={value}" for key, value in choices.items()}
-    some = [x["failed"] for name, x in recorded()[experiment].items() if chosen <= set(name.split(" "))]
-    assert some, f"no cell of experiment {experiment} has {choices}"
-    return some
-
-
-def reported(case: Case, **options: Any) -> tuple[str, str]:
-    """Return the kind and the rule of the first hazard of a launch."""
-    kernel = wm.ptx.load(f"{case.head}{case.body}\nEND: ret; }}")["k"]
-    device, two = wm.Device("sm_90a"), case.head == TWO_BLOCKS
-    x, y = device.array(np.arange(1024, dtype=np.uint32)), device.array(np.zeros(1024, np.uint32))
-    map_ = device.array(np.frombuffer(wm.TensorMap(x, (64,)).encoded, np.uint32))
-    try:
-        kernel.launch(device, 1 + two, 128, [x, y, map_], cluster=2 if two else None, **options)
-    except HazardError as error:
-        rule = re.search(r"\(?rule (A\d+)", str(error))
-        return error.hazard.kind, rule[1] if rule else ""
-    return "", ""
-
-
-def check(faulty: Case, sound: Case | None = None) -> None:
-    """Assert that a kernel failed and is reported, and that its twin did not and is not."""
-    experiment, cells = faulty.cells
-    assert all(failures(experiment, **cells)), faulty
-    kind, rule = reported(faulty)
-    assert kind == faulty.kind and (not faulty.rule or rule == faulty.rule), (kind, rule)
-    if sound is not None:
-        assert not any(failures(sound.cells[0], **sound.cells[1]))
-        assert reported(sound) == ("", ""), sound
-
+from measured_order import (
+    AGAIN,
+    BOTH_TILES,
+    BULK,
+    DONE,
+    EMPTY,
+    FULL,
+    LOAD,
+    MEET,
+    PRODUCT,
+    TWO_BLOCKS,
+    USE,
+    WAIT,
+    WRITE,
+    Case,
+    check,
+    failures,
+    recorded,
+    reported,
+)
 
 # Experiment 5: the proxy fence
 
@@ -197,8 +105,60 @@ def test_the_issuer_of_a_copy_may_fence_for_loads_in_flight() -> None:
         assert reported(Case(f"{READING} {SIGNALS['ARRIVE']} {OVER.format(EMPTY + fence)}")) == ("", "")
 
 
-def test_a_product_that_is_waited_for_is_no_more_than_a_delay() -> None:
-    assert all(failures("6", SIGNAL="PRODUCT_ARRIVE"))  # it counts as a use all the same: DeepGEMM rests on it
+# Experiment 13: loads in flight behind products
+
+
+FENCE, STEP, COMMIT = PRODUCT.format("").splitlines()[-3:]
+INITIAL = PRODUCT.format("").partition(FENCE)[0]
+
+
+def behind(loads: int, stride: int, begin: str, end: str) -> str:
+    """Return the kind of hazard of loads of a warp, a stride of bytes apart, between products, or "" for none."""
+    head = f".reg .b32 %u<40>, %c; and.b32 %c, %t, 31; mad.lo.u32 %c, %c, {stride}, %s; {BOTH_TILES} {INITIAL}"
+    read = " ".join(f"ld.shared.u32 %u{k}, [%c+{k % 16 * 4}];" for k in range(loads))
+    use = " ".join(f"add.u32 %v, %v, %u{k};" for k in range(loads))
+    body = f"{head} {READING.partition('ld.shared')[0]} {begin} {read} {end} {SIGNALS['ARRIVE']}"
+    return reported(Case(f"{body} {OVER.format(EMPTY).replace('USED:', f'USED: {use}')} {WAIT} {USE}"))[0]
+
+
+def product_of(steps: int) -> str:
+    """Return a product of some m64n8k16, whose tiles no copy overwrites."""
+    return f"{FENCE} {STEP.replace('%da', '%db') * steps} {COMMIT}"
+
+
+@pytest.mark.parametrize(
+    ("loads", "stride", "steps", "kind"),
+    [
+        (8, 4, 1, ""), (9, 4, 1, "proxy"), (1, 128, 1, "proxy"), (17, 128, 1, "proxy"), (1, 64, 16, ""),
+        (1, 64, 15, "proxy"), (32, 4, 32, ""), (1, 128, 32, ""), (1, 128, 31, "proxy"), (33, 4, 64, "proxy"),
+    ],
+)  # fmt: skip
+def test_a_product_that_is_waited_for_is_no_more_than_a_delay(loads: int, stride: int, steps: int, kind: str) -> None:
+    """It counts as a use of a wavefront for each 8 columns: 8 at least, 32 at most. A stride of 64 has 16."""
+    assert behind(loads, stride, "", f"{product_of(steps)} {WAIT}") == kind
+
+
+def test_which_products_few_loads_were_faster_than() -> None:
+    one = {"SIGNAL": "PRODUCT_ARRIVE", "LOADS": 1}
+    assert all(failures("6", SIGNAL="PRODUCT_ARRIVE"))
+    for ways in (1, 2, 4, 8):
+        assert not any(failures("13", WAYS=ways, N=8, STRESS=0, **one))
+    assert all(failures("13", WAYS=17, READERS=512, STRESS=0, **one))
+    assert all(failures("13", WAYS=32, OVERWRITE="COPY", STRESS=0, **one))
+    many = {"SIGNAL": "PRODUCT_ARRIVE", "LOADS": 4, "WAYS": 32, "N": 256}
+    assert not any(failures("13", STEPS=4, **many)) and all(failures("13", STEPS=2, **many))
+    assert all(failures("13", STRESS=1))  # loads of other warps hold up each of them
+
+
+def test_which_products_count() -> None:
+    """Those that were issued behind the loads, and are complete."""
+    product = product_of(32)
+    assert behind(32, 4, "", f"{product} {WAIT}") == ""
+    assert behind(32, 4, product, WAIT) == "proxy"
+    assert behind(32, 4, "", f"{product} {WAIT.replace(' 0', ' 1')}") == "proxy"
+    assert behind(32, 4, product, f"{product} {WAIT}") == ""
+    assert behind(32, 4, "", f"{product} {product_of(31)} {WAIT.replace(' 0', ' 1')}") == ""
+    assert behind(32, 4, "", f"{product_of(31)} {product} {WAIT.replace(' 0', ' 1')}") == "proxy"
 
 
 def test_stores_do_not_overtake_loads() -> None:
@@ -276,10 +236,13 @@ def test_an_acquire_without_a_release_is_not_enough() -> None:
     check(Case(rewritten(BEFORE["WAIT_READ_SYNC"], ACQUIRE), ("3", cells), "proxy", "A20"))
 
 
-@pytest.mark.xfail(reason="ptxas moves the store before wait_group.read; in PTX it comes behind", strict=True)
 def test_a_wait_for_reading_directly_before_a_map_is_rewritten() -> None:
-    body = rewritten(f"{GROUP.format('.read')}", f"{RELEASE} {ACQUIRE} {FULL}")
-    check(Case(body, ("3", {"BEFORE": "WAIT_READ"}), "pending"))
+    """ptxas moves the store before it; the mbarrier is waited for later."""
+    after, sound = f"{RELEASE} {ACQUIRE} {FULL}", {"BEFORE": "WAIT_READ_SYNC", "AFTER": "RELEASE_ACQUIRE"}
+    faulty = Case(rewritten(GROUP.format(".read"), after), ("3", {"BEFORE": "WAIT_READ"}), "pending", "A29")
+    for between in ("fence.acq_rel.cta;", "bar.warp.sync 1;"):
+        check(faulty, Case(rewritten(f"{GROUP.format('.read')} {between}", after), ("3", sound)))
+    assert reported(Case(rewritten(GROUP.format(""), after))) == ("", "")
 
 
 # Experiments 1, 2, 10 and 11: products
@@ -391,10 +354,11 @@ def test_the_own_space_at_another_block(case: str) -> None:
     assert reported(Case(body, head=TWO_BLOCKS))[0] == "bounds"
 
 
-@pytest.mark.xfail(reason="a launch without clusters is not told from one of one block", strict=True)
 def test_a_copy_inside_of_shared_memory_needs_a_cluster() -> None:
     assert "illegal instruction" in recorded()["9"]["CASE=SHARED_TO_SHARED CLUSTER=0"]["fault"]
     assert recorded()["9"]["CASE=SHARED_TO_SHARED CLUSTER=1"]["counts"] == {"words": 64, "phase": 1}
     copy = "cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [%s+2048], [%s], 256, [%m];"
     expect = "@%p mbarrier.arrive.expect_tx.shared.b64 _, [%m], 256;"
-    assert reported(Case(f"{WRITE['ST_V4']} fence.proxy.async; bar.sync 0; {expect} @%p {copy} {FULL}"))[0]
+    case = Case(f"{WRITE['ST_V4']} fence.proxy.async; bar.sync 0; {expect} @%p {copy} {FULL}")
+    assert reported(case)[0] == "bounds" and reported(case, hazards="off")[0] == "bounds"
+    assert reported(case, cluster=1) == ("", "")

@@ -79,6 +79,43 @@ def test_an_mbarrier_that_is_invalidated_again() -> None:
     assert found is not None and found.kind == "barrier"
 
 
+ALL_AT_ONCE = {
+    "init": "mbarrier.init.shared.b64 [full], 1;",
+    "inval": "@%p mbarrier.init.shared.b64 [full], 1; bar.sync 0; mbarrier.inval.shared.b64 [full];",
+}
+
+
+@pytest.mark.parametrize("what", ALL_AT_ONCE)
+def test_an_mbarrier_that_all_threads_make_or_end(what: str) -> None:
+    assert hazard(ALL_AT_ONCE[what]) is None
+    found = hazard(ALL_AT_ONCE[what], hazards="strict")
+    assert (found.kind, found.rule) == ("barrier", "A11") and "another lane does the same" in found.detail
+    one = ALL_AT_ONCE[what].replace("@%p ", "").replace("mbarrier", "@%p mbarrier")
+    assert hazard(one, hazards="strict") is None
+
+
+SENT = """@%p mbarrier.init.shared.b64 [full], 1; @%p fence.mbarrier_init.release.cluster;
+barrier.cluster.arrive.relaxed; barrier.cluster.wait; mov.u32 %r, %cluster_ctarank; xor.b32 %r, %r, 1; mov.u32 %s, full;
+mapa.shared::cluster.u32 %far, %s, %r; mov.u32 %v, tile; mapa.shared::cluster.u32 %a, %v, %r;
+@%p mbarrier.arrive.expect_tx.shared.b64 _, [full], {};"""
+SENDS = {
+    "st.async": f"{SENT.format(4)} @%p st.async.shared::cluster.mbarrier::complete_tx::bytes.u32 [%a], %t, [%far];",
+    "copy": f"{SENT.format(256)} @%p {COPY} [%a], [%x], 256, [%far];",
+}
+MEET = "barrier.cluster.arrive; barrier.cluster.wait;"
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("sent", SENDS)
+def test_bytes_that_come_to_a_block_that_ends(sent: str, seed: int) -> None:
+    """The barrier of the cluster waits for no operation: a thread of the block that gets the bytes does (A18)."""
+    found = hazard(f"{SENDS[sent]} {MEET}", blocks=2, cluster=2, seed=seed)
+    assert (found.kind, found.rule) == ("race", "A18") and found.site.mnemonic.startswith(("st.async", "cp.async.bulk"))
+    one = WAIT.replace("W:", "@!%p bra E; W:") + " E:"
+    for end in (WAIT, one, f"{WAIT} {MEET}"):
+        assert hazard(f"{SENDS[sent]} {end}", blocks=2, cluster=2, seed=seed) is None
+
+
 FILL = "st.shared.u32 [%a], %t; fence.proxy.async.shared::cta; bar.sync 0;"
 STORE = "@%p cp.async.bulk.global.shared::cta.bulk_group [%y], [tile], 256; @%p cp.async.bulk.commit_group; bar.sync 0;"
 SUM = STORE.replace(
@@ -94,13 +131,13 @@ def test_a_buffer_is_filled_again_after_the_wait_and_a_barrier(copy: str, hazard
     assert hazard(f"{FILL} {copy} {READ} bar.sync 0; {AGAIN}", hazards=hazards) is None
 
 
-@pytest.mark.xfail(strict=True, reason="what .read ends is a read of the thread when it issued the copy: A7, A13")
-def test_threads_that_do_not_know_of_a_wait_for_the_reading_fill_the_buffer() -> None:
-    """The wait of thread 0 orders nothing for the others, as after a whole wait_group, where this is reported."""
-    body = f"{FILL} {STORE} {{}} {AGAIN}"
-    assert hazard(body.format(READ.replace(".read", ""))).kind == "race"
-    assert hazard(body.format(READ), hazards="strict").kind == "race"
-    assert hazard(body.format(READ)) is not None
+@pytest.mark.parametrize("hazards", ["error", "strict"])
+@pytest.mark.parametrize("wait", [READ, READ.replace(".read", "")])
+@pytest.mark.parametrize("copy", [STORE, SUM])
+def test_threads_that_do_not_know_of_a_wait_fill_the_buffer(copy: str, wait: str, hazards: str) -> None:
+    """The wait of thread 0, for the reading too, orders nothing for the others (A7)."""
+    found = hazard(f"{FILL} {copy} {wait} {AGAIN}", hazards=hazards)
+    assert found.kind == "race" and (found.rule == "A7" or hazards == "strict")
 
 
 def test_a_buffer_is_filled_again_while_a_reduction_reads_it() -> None:

@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
 from .._arguments import is_integer
-from .._arrays import Array, as_array
+from .._arrays import Array, as_array, frozen
 from .._progress import for_each
 from ..arithmetic import Engine, Recipe, dot_chain, recipe_of, resolve
 from ..errors import OperandError, shown
@@ -170,14 +170,21 @@ def registers_of(record: WarpgroupInstruction, operand: Operand, registers: npt.
     )
 
 
-def codes_in_registers(record: WarpgroupInstruction, operand: Operand, words: Array) -> Array:
-    """Unpack registers `[..., register, 128]`: codes `[..., rows, columns]`; of single bits words of 32."""
+def codes_in_registers(
+    record: WarpgroupInstruction, operand: Operand, words: Array, *, by_warp: bool = False
+) -> Array:  # fmt: skip
+    """Unpack registers `[..., register, 128]`: codes `[..., rows, columns]`; of single bits words of 32.
+
+    With `by_warp`, the registers are `[..., 4, register, 32]`.
+    """
     layout = record.layout(operand)
     fmt = record.format(operand)
     if fmt.bits == 1:
         layout = layout.words()
     word, position = layout.slots
-    flat = words.reshape(*words.shape[:-2], layout.registers * layout.lanes).take(word, axis=-1)
+    if by_warp:
+        word = _words_by_warp(record, operand)
+    flat = words.reshape(*words.shape[: -3 if by_warp else -2], layout.registers * layout.lanes).take(word, axis=-1)
     packing = layout.packing
     if packing.per_register == 1:
         return flat
@@ -185,11 +192,29 @@ def codes_in_registers(record: WarpgroupInstruction, operand: Operand, words: Ar
     return codes
 
 
-def in_registers(record: WarpgroupInstruction, operand: Operand, codes: Array) -> Array:
-    """Pack codes `[..., rows, columns]` into registers `[..., register, 128]`."""
+@lru_cache(maxsize=256)
+def _words_by_warp(record: WarpgroupInstruction, operand: Operand) -> Array:
+    """Return where the word of each code is among `[warp, register, lane]`."""
     layout = record.layout(operand)
-    flat = codes.reshape(*codes.shape[:-2], layout.flat.size).take(layout.flat, axis=-1)
+    if record.format(operand).bits == 1:
+        layout = layout.words()
+    register, lane = np.divmod(layout.slots[0], layout.lanes)
+    return frozen((lane // LANES * layout.registers + register) * LANES + lane % LANES)
+
+
+def in_registers(record: WarpgroupInstruction, operand: Operand, codes: Array, *, by_warp: bool = False) -> Array:
+    """Pack codes `[..., rows, columns]` into registers `[..., register, 128]`; `[..., 4, register, 32]` by warp."""
+    layout = record.layout(operand)
+    place = _codes_by_warp(record, operand) if by_warp else layout.flat
+    flat = codes.reshape(*codes.shape[:-2], layout.flat.size).take(place, axis=-1)
     return np.asarray(layout.packing.join(flat))
+
+
+@lru_cache(maxsize=256)
+def _codes_by_warp(record: WarpgroupInstruction, operand: Operand) -> Array:
+    """Return the place of each code of `[warp, register, lane]`, `[..., position]`."""
+    flat = record.layout(operand).flat
+    return frozen(np.ascontiguousarray(flat.reshape(flat.shape[0], WARPS, LANES, -1).swapaxes(0, 1)))
 
 
 def read_operand(record: WarpgroupInstruction, operand: Operand, given: npt.ArrayLike | SharedOperand) -> Array:

@@ -25,7 +25,9 @@ from .program import (
     StepOperand,
     Sum,
     dead_slots,
+    early_stores,
     loads_in_flight,
+    product_registers,
 )
 from .report import (
     BANKS,
@@ -110,6 +112,7 @@ __all__ = [
     "Work",
     "contradicts",
     "dead_slots",
+    "early_stores",
     "execute",
     "expected",
     "fits",
@@ -120,6 +123,7 @@ __all__ = [
     "merged",
     "no_site",
     "plain_sizes",
+    "product_registers",
     "run_launch",
     "run_program",
     "settled",

@@ -60,8 +60,9 @@ struct Table {
   template <class Body>
   bool runs(size_t first, size_t each, Body body) const {
     for (size_t at = first, end = first + each; at < end;) {
-      const size_t until = std::min(end, ((at >> page_bits) + 1) << page_bits);
+      size_t until = std::min(end, ((at >> page_bits) + 1) << page_bits);
       if (const uint64_t one = pages[at >> page_bits]; one != mixed) {
+        while (until < end && pages[until >> page_bits] == one) until = std::min(end, until + page);
         if (!body(one, at, until)) return false;
       } else {
         for (size_t k = at; k < until; k++)
@@ -92,6 +93,11 @@ struct Table {
     for (size_t at = first, end = first + each; at < end;) {
       const size_t number = at >> page_bits, begin = number << page_bits;
       const size_t whole = std::min(count, begin + page), until = std::min(end, whole);
+      if (const size_t last = end >> page_bits; at == begin && last > number) {  // whole pages
+        std::fill(pages + number, pages + last, word);
+        at = last << page_bits;
+        continue;
+      }
       if (at == begin && until == whole) {
         pages[number] = word;
       } else if (pages[number] != word) {
@@ -126,11 +132,12 @@ bool ordered(KnownWords table, KnownWords pages, Places first, size_t each, Know
 }
 
 // What is known of the order of accesses: `known_times`. A row has a time for each thread of the block, then one for
-// each number of an mbarrier; a thread without a row has -1 in `rows`.
+// each number of an mbarrier, then one for the groups of each thread, then for each warpgroup; a thread without a row
+// has -1 in `rows`.
 struct Proof {
   Proof(uint64_t thread_bit, uint64_t block_bit, uint64_t time_bit, uint64_t last_time, uint64_t floor,
-        uint64_t first_block, uint64_t threads, uint64_t mbarrier, Vector<const int64_t> rows,
-        Vector<const uint32_t> times, uint64_t width)
+        uint64_t first_block, uint64_t threads, uint64_t mbarrier, uint64_t groups, uint64_t warpgroup,
+        Vector<const int64_t> rows, Vector<const uint32_t> times, uint64_t width)
       : thread_bit(thread_bit),
         block_bit(block_bit),
         time_bit(time_bit),
@@ -139,13 +146,16 @@ struct Proof {
         first_block(first_block),
         threads(threads),
         mbarrier(mbarrier),
+        groups(groups),
+        warpgroup(warpgroup),
         numbers((uint64_t(1) << (block_bit - thread_bit)) - 1),
         rows(rows.data()),
         all(rows.shape(0)),
         times(times.data()),
         width(width),
         held(width ? times.shape(0) / width : 0) {
-    if (width < threads + numbers + 1 || times.shape(0) < width) refuse("rows without room for all agents");
+    if (width < 2 * threads + numbers + 1 + (numbers >> warpgroup_bits) + 1 || times.shape(0) < width)
+      refuse("rows without room for all agents");
   }
   // The row of a thread, given by its word; null if it has none.
   const uint32_t* row(uint64_t mine) const {
@@ -164,14 +174,23 @@ struct Proof {
     uint64_t agent = number;
     if (differ >> block_bit == mbarrier) {
       agent += threads;
+    } else if (differ >> block_bit == warpgroup) {
+      agent = 2 * threads + numbers + 1 + (number >> warpgroup_bits);
     } else {
-      if (differ >> block_bit != 0 || number >= threads) return no;
-      if (time < floor) return yes;
+      if (number >= threads) return no;
+      if (differ >> block_bit == groups) {
+        agent += threads + numbers + 1;
+      } else {
+        if (differ >> block_bit != 0) return no;
+        if (time < floor) return yes;
+      }
     }
     if (!until) return asks;
     return time < until[agent] ? yes : no;
   }
-  uint64_t thread_bit, block_bit, time_bit, last_time, floor, first_block, threads, mbarrier, numbers;
+  static constexpr unsigned warpgroup_bits = 7;  // of the number of a warpgroup's first thread, which are 0
+  uint64_t thread_bit, block_bit, time_bit, last_time, floor, first_block, threads, mbarrier, groups, warpgroup,
+      numbers;
   const int64_t* rows;
   uint64_t all;
   const uint32_t* times;
@@ -182,14 +201,14 @@ struct Proof {
 // otherwise how many lanes need a row and have none, with the lanes in `missing`.
 int64_t ordered_by(KnownWords table, KnownWords pages, Places first, size_t each, KnownWords words, uint64_t thread_bit,
                    uint64_t block_bit, uint64_t time_bit, uint64_t last_time, uint64_t floor, uint64_t first_block,
-                   uint64_t threads, uint64_t mbarrier, Vector<const int64_t> rows, Vector<const uint32_t> times,
-                   uint64_t width, Vector<int64_t> missing) {
+                   uint64_t threads, uint64_t mbarrier, uint64_t groups, uint64_t warpgroup, Vector<const int64_t> rows,
+                   Vector<const uint32_t> times, uint64_t width, Vector<int64_t> missing) {
   const Known known(table, pages);
   const Touched touched(first, each, known.count);
   touched.of(words);
   if (missing.shape(0) < touched.n) refuse("no room for the lanes without rows");
-  const Proof proof(thread_bit, block_bit, time_bit, last_time, floor, first_block, threads, mbarrier, rows, times,
-                    width);
+  const Proof proof(thread_bit, block_bit, time_bit, last_time, floor, first_block, threads, mbarrier, groups,
+                    warpgroup, rows, times, width);
   const uint64_t* who = words.data();
   int64_t needed = 0;
   const uint32_t* last_row = nullptr;
@@ -214,43 +233,90 @@ int64_t ordered_by(KnownWords table, KnownWords pages, Places first, size_t each
   return needed;
 }
 
+// Which write has grains: where writes ascend by a search, elsewhere by a number for each grain between the first and
+// the last. Made only if no two writes have a grain.
+struct Writers {
+  static constexpr int64_t none = -1, part = -2;  // of a run of grains that no write has; that writes have in part
+  explicit Writers(const Touched& writes) : writes(writes), ascend(writes.ascend()), known(ascend) {
+    if (ascend || !writes.n) return;
+    const auto [least, most] = std::minmax_element(writes.first, writes.first + writes.n);
+    begin = *least;
+    const uint64_t range = uint64_t(*most - *least) + writes.each;
+    if (range >> 26 || writes.n >> 31) return;
+    if (of.size() < range) of.resize(range);
+    for (; written < writes.n; written++) {
+      uint32_t* at = of.data() + (writes.first[written] - begin);
+      for (size_t k = 0; k < writes.each; k++)
+        if (at[k]) {
+          clear();
+          return;
+        }
+      std::fill_n(at, writes.each, uint32_t(written + 1));
+    }
+    end = begin + int64_t(range);
+    known = true;
+  }
+  Writers(const Writers&) = delete;
+  Writers& operator=(const Writers&) = delete;
+  ~Writers() { clear(); }
+  void clear() {
+    for (size_t i = 0; i < written; i++) std::fill_n(of.data() + (writes.first[i] - begin), writes.each, 0u);
+    written = 0;
+  }
+  // The write that has all of some grains, or `none` or `part`.
+  int64_t at(int64_t first, int64_t length) {
+    if (!ascend) {
+      if (first >= end || first + length <= begin) return none;
+      if (first < begin || first + length > end) return part;
+      const uint32_t* place = of.data() + (first - begin);
+      for (int64_t k = 1; k < length; k++)
+        if (place[k] != place[0]) return part;
+      return int64_t(place[0]) - 1;
+    }
+    const int64_t *all = writes.first, each = int64_t(writes.each), last = first + length;
+    if (first < all[near] || (near + 1 < writes.n && first >= all[near + 1])) {
+      const int64_t* next = std::upper_bound(all, all + writes.n, first);
+      near = next == all ? 0 : size_t(next - all) - 1;
+    }
+    if (first < all[near]) return last <= all[near] ? none : part;
+    if (last <= all[near] + each) return int64_t(near);
+    return first >= all[near] + each && (near + 1 >= writes.n || last <= all[near + 1]) ? none : part;
+  }
+  const Touched& writes;
+  bool ascend, known;
+  int64_t begin = 0, end = 0;
+  size_t near = 0, written = 0;
+  static thread_local std::vector<uint32_t> of;  // one more than the number of the write; 0 between calls
+};
+thread_local std::vector<uint32_t> Writers::of;
+
 // Rule 4 of `shadow_memory`: which reads of some grains, each by one lane, writes of others do not end, `kept`. A write
 // ends the reads of its grains that happen before it. -1 if one does not or it is not known, or if a write has a part
-// of a read's grains, or writes are not in order; otherwise how many lanes of the writes need a row and have none, with
+// of a read's grains, or two writes have a grain; otherwise how many lanes of the writes need a row and have none, with
 // the lanes in `missing`.
 int64_t ends_reads(Places first, size_t each, KnownWords words, Places read_first, size_t read_each, KnownWords readers,
                    uint64_t thread_bit, uint64_t block_bit, uint64_t time_bit, uint64_t last_time, uint64_t floor,
-                   uint64_t first_block, uint64_t threads, uint64_t mbarrier, Vector<const int64_t> rows,
-                   Vector<const uint32_t> times, uint64_t width, Vector<int64_t> missing, Vector<bool> kept) {
+                   uint64_t first_block, uint64_t threads, uint64_t mbarrier, uint64_t groups, uint64_t warpgroup,
+                   Vector<const int64_t> rows, Vector<const uint32_t> times, uint64_t width, Vector<int64_t> missing,
+                   Vector<bool> kept) {
   const Touched writes(first, each, ~size_t(0) >> 1), reads(read_first, read_each, ~size_t(0) >> 1);
   writes.of(words);
   reads.of(readers);
   if (missing.shape(0) < writes.n || kept.shape(0) != reads.n) refuse("no room for what is found");
-  if (!writes.n || !writes.ascend()) return -1;
-  const Proof proof(thread_bit, block_bit, time_bit, last_time, floor, first_block, threads, mbarrier, rows, times,
-                    width);
-  const int64_t length = int64_t(each), of_read = int64_t(read_each);
+  Writers writers(writes);
+  if (!writes.n || !writers.known) return -1;
+  const Proof proof(thread_bit, block_bit, time_bit, last_time, floor, first_block, threads, mbarrier, groups,
+                    warpgroup, rows, times, width);
   std::vector<bool> asked(writes.n);
-  size_t at = 0;  // the last write that does not begin behind a read
   for (size_t i = 0; i < reads.n; i++) {
-    const int64_t begin = reads.first[i], end = begin + of_read;
-    if (begin < writes.first[at] || (at + 1 < writes.n && begin >= writes.first[at + 1])) {
-      const int64_t* next = std::upper_bound(writes.first, writes.first + writes.n, begin);
-      at = next == writes.first ? 0 : size_t(next - writes.first) - 1;
-    }
-    const bool inside = begin >= writes.first[at] && end <= writes.first[at] + length;
-    if (!inside) {
-      const bool behind = begin >= writes.first[at] + length,
-                 ahead_of_next = at + 1 >= writes.n || end <= writes.first[at + 1];
-      if (!(begin < writes.first[at] ? end <= writes.first[at] : behind && ahead_of_next)) return -1;
-      kept.data()[i] = true;
-      continue;
-    }
-    kept.data()[i] = false;
-    const uint64_t mine = words.data()[at];
+    const int64_t by = writers.at(reads.first[i], int64_t(read_each));
+    if (by == Writers::part) return -1;
+    kept.data()[i] = by == Writers::none;
+    if (by == Writers::none) continue;
+    const uint64_t mine = words.data()[by];
     const auto answer = proof.before(readers.data()[i], mine, proof.row(mine));
     if (answer == Proof::no) return -1;
-    if (answer == Proof::asks) asked[at] = true;
+    if (answer == Proof::asks) asked[size_t(by)] = true;
   }
   int64_t needed = 0;
   for (size_t j = 0; j < writes.n; j++)

@@ -9,6 +9,10 @@
 #include <utility>
 #include <vector>
 
+#if defined(__x86_64__)
+#include <emmintrin.h>
+#endif
+
 #include "flat.hpp"
 
 namespace nb = nanobind;
@@ -63,6 +67,14 @@ std::pair<int64_t, int64_t> locate(Vector<const Address> address, Flags lanes, K
   const uint64_t low = alignment - 1;
   const uint64_t wrong = power ? 0 : alignment;
   uint64_t bad = 0, count = 0;
+  if (size_t(std::count(on, on + n, true)) < n / 8) {  // few lanes act: look for them
+    for (const bool* at = on + first; at; at = static_cast<const bool*>(std::memchr(at + 1, 1, on + n - at - 1))) {
+      const uint64_t where = a[at - on], inside = where - start;
+      if (inside > last || where % alignment != 0) return {-1, 0};
+      to[count++] = int64_t(inside);
+    }
+    return {int64_t(number) - 1, int64_t(count)};
+  }
   for (size_t i = 0; i < n; i++) {
     const uint64_t at = a[i], inside = at - start, acts = on[i];
     bad |= acts & (uint64_t(inside > last) | uint64_t((at & (power ? low : 0)) != 0));
@@ -109,6 +121,103 @@ void scatter(Vector<uint8_t> memory, Places offset, size_t size, Bytes data) {
     check_offsets(at, n, most, width);
     for (size_t i = 0; i < n; i++) std::memcpy(to + at[i], from + i * width, width);
   });
+}
+
+// The access words of the lanes that are on; their warps get the time.
+size_t who(KnownWords keys, Flags lanes, uint64_t time, uint64_t shifted, Vector<int64_t> touched, size_t warp,
+           Words out) {
+  const size_t all = lanes.shape(0), most = out.shape(0);
+  if (keys.shape(0) != all || warp == 0 || touched.shape(0) * warp != all) refuse("who: arrays of different lengths");
+  const bool* on = lanes.data();
+  size_t next = 0;
+  for (size_t first = 0; first < all; first += warp) {
+    if (!std::memchr(on + first, 1, warp)) continue;
+    touched.data()[first / warp] = int64_t(time);
+    for (size_t i = first; i < first + warp; i++) {
+      if (!on[i]) continue;
+      if (next == most) refuse("who: no room for the words");
+      out.data()[next++] = keys.data()[i] | shifted;
+    }
+  }
+  return next;
+}
+
+// Adds where the memory of each lane's block begins to the offsets of the lanes that are on.
+void in_blocks(Vector<int64_t> offset, Flags lanes, size_t block, int64_t stride, int64_t start) {
+  const size_t all = lanes.shape(0), n = offset.shape(0);
+  if (block == 0 || all % block != 0) refuse("in_blocks: not whole blocks");
+  const bool* on = lanes.data();
+  size_t next = 0;
+  for (size_t first = 0; first < all; first += block) {
+    const int64_t begin = int64_t(first / block) * stride + start;
+    for (size_t i = first; i < first + block; i++) {
+      if (!on[i]) continue;
+      if (next == n) refuse("in_blocks: not as many offsets as lanes");
+      offset.data()[next++] += begin;
+    }
+  }
+}
+
+// More than a cache holds: what is written does not have to be read from memory first, nor to be kept near.
+constexpr size_t much = size_t(1) << 22;
+
+// Copies bytes past the caches, where the processor can.
+void stream(uint8_t* to, const uint8_t* from, size_t size) {
+#if defined(__x86_64__)
+  if (reinterpret_cast<uintptr_t>(to) % 16 == 0) {
+    constexpr size_t line = 64;
+    for (; size >= line; size -= line, to += line, from += line) {
+      const auto* in = reinterpret_cast<const __m128i*>(from);
+      auto* out = reinterpret_cast<__m128i*>(to);
+      for (size_t i = 0; i < line / sizeof(__m128i); i++) _mm_stream_si128(out + i, _mm_loadu_si128(in + i));
+    }
+  }
+#endif
+  std::memcpy(to, from, size);
+}
+
+// Moves bytes of lanes from one piece of memory to another.
+void move(Bytes from, Places origin, Vector<uint8_t> to, Places target, size_t size) {
+  const size_t n = origin.shape(0);
+  if (target.shape(0) != n) refuse("move: not as many targets as origins");
+  check_offsets(origin.data(), n, from.shape(0), size);
+  check_offsets(target.data(), n, to.shape(0), size);
+  if (size == 0) return;
+  if (n > much / size) {
+    for (size_t i = 0; i < n; i++) stream(to.data() + target.data()[i], from.data() + origin.data()[i], size);
+#if defined(__x86_64__)
+    _mm_sfence();  // before another thread is told of it
+#endif
+    return;
+  }
+  for (size_t i = 0; i < n; i++) std::memcpy(to.data() + target.data()[i], from.data() + origin.data()[i], size);
+}
+
+// Between which offsets lanes begin, counted from the start of each block, if there are blocks.
+std::pair<int64_t, int64_t> bounds(Places offset, uint64_t block) {
+  uint64_t least = ~uint64_t(0), most = 0;
+  for (size_t i = 0; i < offset.shape(0); i++) {
+    const uint64_t at = block ? uint64_t(offset.data()[i]) % block : uint64_t(offset.data()[i]);
+    least = std::min(least, at), most = std::max(most, at);
+  }
+  return {int64_t(least), int64_t(most)};
+}
+
+// Flags the pages, of so many bits of an offset, in which lanes write; where those begin that had no flag, in `found`.
+size_t pages(Vector<bool> flags, Places offset, size_t size, size_t bits, Vector<int64_t> found) {
+  const size_t n = offset.shape(0), count = flags.shape(0);
+  size_t next = 0;
+  for (size_t i = 0; i < n && size; i++) {
+    const uint64_t first = uint64_t(offset.data()[i]) >> bits, last = (uint64_t(offset.data()[i]) + size - 1) >> bits;
+    if (last >= count) refuse("pages: an offset beyond the memory");
+    for (uint64_t page = first; page <= last; page++) {
+      if (flags.data()[page]) continue;
+      if (next == found.shape(0)) refuse("pages: no room for them");
+      flags.data()[page] = true;
+      found.data()[next++] = int64_t(page << bits);
+    }
+  }
+  return next;
 }
 
 // As `scatter`, for the lanes that are on, in the order of an H200, in parts of a warp: `memory_engine.store`.
@@ -222,6 +331,12 @@ void bind_memory(nb::module_& m) {
              nb::arg().noconvert());
   memory.def("gather", &gather, nb::arg().noconvert(), nb::arg().noconvert(), nb::arg(), nb::arg().noconvert());
   memory.def("scatter", &scatter, nb::arg().noconvert(), nb::arg().noconvert(), nb::arg(), nb::arg().noconvert());
+  memory.def("move", &move, nb::arg().noconvert(), nb::arg(), nb::arg().noconvert(), nb::arg(), nb::arg());
+  memory.def("bounds", &bounds);
+  memory.def("who", &who, nb::arg().noconvert(), nb::arg(), nb::arg(), nb::arg(), nb::arg().noconvert(), nb::arg(),
+             nb::arg().noconvert());
+  memory.def("in_blocks", &in_blocks, nb::arg().noconvert(), nb::arg(), nb::arg(), nb::arg(), nb::arg());
+  memory.def("pages", &pages, nb::arg().noconvert(), nb::arg(), nb::arg(), nb::arg(), nb::arg().noconvert());
   memory.def("store", &store, nb::arg().noconvert(), nb::arg().noconvert(), nb::arg(), nb::arg().noconvert(),
              nb::arg().noconvert(), nb::arg());
   memory.def("join", &join, nb::arg(), nb::arg(), nb::arg().noconvert());

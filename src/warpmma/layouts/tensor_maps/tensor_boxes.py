@@ -102,6 +102,33 @@ class BoxCopy(Record):
         places = self.source[self.inside]
         return np.unique(places).size == places.size
 
+    @cached_property
+    def _places(self) -> tuple[Array, Array]:
+        """The elements of memory that are inside, and where each is in shared memory."""
+        return self.source[self.inside] // self.itemsize, ((self.target - self.at) // self.itemsize)[self.inside]
+
+    @cached_property
+    def _landing(self) -> Array | None:
+        """The element of memory of each element of shared memory; None if there are gaps, or some are filled."""
+        source, target = self._places
+        if len(target) * self.itemsize != self.span:
+            return None
+        places = np.empty(len(target), np.int64)
+        places[target] = source
+        return places
+
+    def load_each(self, memory: Array) -> Array:
+        """Return what `load` does of several memories, uint8 `[n, bytes]`, a multiple of 8: `[n, span]`."""
+        if (landing := self._landing) is None:
+            return np.stack([self.load(x) for x in memory])
+        brought = memory.view(f"u{self.itemsize}").take(landing, axis=1)
+        return (to_tf32(brought) if self.rounds else brought).view(np.uint8)
+
+    def store_each(self, memory: Array, shared: Array) -> None:
+        """Write the box to several memories, uint8 `[n, bytes]`, from shared memory, uint8 `[n, span]`: see `store`."""
+        (source, target), code = self._places, f"u{self.itemsize}"
+        memory.view(code)[:, source] = shared.view(code)[:, target]
+
     def load(self, memory: Array, shared: Array | None = None) -> Array:
         """Return the bytes of shared memory from `at` on after a load: see `TensorMap.read`."""
         tensor = self._codes(memory, "memory")

@@ -403,6 +403,19 @@ class TensorMap(Record):
 
     # The geometry
 
+    def distance(self, coordinates: Sequence[int]) -> int | None:
+        """Return how many bytes behind the box at the tensor's first element a tiled box lies.
+
+        None if it is not inside of the tensor as a whole, if it does not begin at a multiple of 16 bytes, or if the map
+        is of another mode: such a box may copy something else than one at the first element does.
+        """
+        if self.im2col or self.interleave or len(coordinates) != self.rank or coordinates[-1] * self.itemsize % 16:
+            return None
+        extents = zip(coordinates, self.copied_elements, self._steps, self.shape, strict=True)
+        if any(at < 0 or at + step * (count - 1) >= size for at, count, step, size in extents):
+            return None
+        return sum(at * stride for at, stride in zip(coordinates, (*self.strides, self.itemsize), strict=True))
+
     def box_copy(
         self, coordinates: Sequence[int], at: int = 0, *, offsets: Sequence[int] = (), store: bool = False
     ) -> BoxCopy:

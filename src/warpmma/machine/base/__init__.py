@@ -2,6 +2,7 @@
 
 from .atomic_order import in_turns
 from .grain_engine import (
+    WARPGROUP_BITS,
     Bits,
     GrainRuns,
     GrainTable,
@@ -19,7 +20,25 @@ from .grain_engine import (
 )
 from .lanes import Lanes, of_warpgroups
 from .literals import fits, is_number, literal
-from .memory_engine import acting, alike, flat, get, joined, locate, put, split, spread, store, store_order
+from .memory_engine import (
+    acting,
+    alike,
+    bounds,
+    flat,
+    get,
+    in_blocks,
+    joined,
+    locate,
+    move,
+    new_pages,
+    put,
+    split,
+    spread,
+    store,
+    store_order,
+    words_of_lanes,
+)
 from .poison import Origin, Poison, PoisonBytes
 from .site import Site
+from .spare import SPARE
 from .warp_register import RegisterShadow, WarpRegister, merged, merged_shadow, settled

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..._arrays import Array
+from .spare import SPARE
 
 try:
     from ... import _native
@@ -32,6 +33,7 @@ class GrainRuns:
 
     first: Array  # the first grain of each lane, `[n]`
     each: int  # grains of a lane
+    span: tuple[int, int] | None = None  # between which grains of a block they are, once that was asked
 
     @property
     def all(self) -> Array:
@@ -48,12 +50,14 @@ class GrainRuns:
         """The number of grains, counted once for every lane that touches them."""
         return len(self.first) * self.each
 
-    def apart(self, other: GrainRuns) -> bool:
-        """Whether all of these are below or above all others."""
+    def among(self, other: GrainRuns) -> Array:
+        """Return which of these grains are among others, bool in the shape of `all`."""
         if not self.size or not other.size:
-            return True
-        behind = self.first.min() >= other.first.max() + other.each
-        return bool(behind or self.first.max() + self.each <= other.first.min())
+            return np.zeros(self.shape, bool)
+        least, end = int(other.first.min()), int(other.first.max()) + other.each
+        there: Array = np.zeros(end - least + 2, bool)  # a place before and behind them for those that are elsewhere
+        set_flags(there, GrainRuns(other.first - (least - 1), other.each), True)
+        return np.asarray(there[np.clip(self.all, least - 1, end) - (least - 1)])
 
     def finer(self, times: int) -> GrainRuns:
         """Return the same grains after each was split into a number of smaller ones."""
@@ -84,22 +88,31 @@ class GrainTable:
 
     def __init__(self, words: Array) -> None:
         self.words = words
+        self._piece: Array | None = None
         self.pages = np.full(-(-len(words) // PAGE), MIXED, np.uint64)
 
     @classmethod
     def empty(cls, count: int) -> GrainTable:
         """Return a table without accesses."""
-        made = cls(np.zeros(count, np.uint64))  # memory without writes costs nothing
-        made.pages[:] = 0
+        piece = SPARE.take(count * 8)
+        made = cls(piece[: count * 8].view(np.uint64))  # words of pages that are not mixed mean nothing
+        made.pages[:], made._piece = 0, piece
         return made
+
+    def end(self) -> None:
+        """Give back the memory: the table is not used any more."""
+        if self._piece is not None:
+            SPARE.give_back([self._piece])
+            self._piece = None
 
     def finer(self, times: int) -> GrainTable:
         """Return the table after each grain was split into a number of smaller ones."""
-        made = GrainTable(np.zeros(len(self.words) * times, np.uint64))
+        made = GrainTable.empty(len(self.words) * times)
         made.pages[:] = np.repeat(self.pages, times)[: len(made.pages)]
         for number in np.flatnonzero(self.pages == MIXED).tolist():
             of_page = self.words[number * PAGE : (number + 1) * PAGE]
             made.words[number * PAGE * times :][: len(of_page) * times] = np.repeat(of_page, times)
+        self.end()
         return made
 
     def every(self) -> Array:
@@ -155,6 +168,10 @@ class Bits(NamedTuple):
     last: int
 
 
+WARPGROUP_BITS = 7
+"""Bits of the number of a warpgroup's first thread that are 0."""
+
+
 class KnownRows(NamedTuple):
     """What threads know of the accesses of their own blocks.
 
@@ -166,16 +183,22 @@ class KnownRows(NamedTuple):
         Of a block.
     mbarrier : int
         By which bits the block in the words of mbarriers differs from that of threads.
+    groups : int
+        The same of the bulk groups of threads.
+    warpgroup : int
+        The same of warpgroups, which have the number of their first thread.
     row : ndarray of int64
         Of each thread of the batch; -1 if it is not known yet.
     times : ndarray of uint32
-        `[row, number]`: up to which time accesses are ordered, of each thread of the block and then of each number of
-        an mbarrier.
+        `[row, number]`: up to which time accesses are ordered, of each thread of the block, then of each number of an
+        mbarrier, then of the groups of each thread, and then of each warpgroup that a block may have.
     """
 
     first: int
     threads: int
     mbarrier: int
+    groups: int
+    warpgroup: int
     row: Array
     times: Array
 
@@ -214,7 +237,7 @@ def ordered_by(
 
 def _proof(floor: int, bits: Bits, known: KnownRows) -> tuple[Any, ...]:
     """Return what the native functions take as what is known."""
-    return *bits, max(floor, 0), *known[:4], known.times.reshape(-1), known.times.shape[1]
+    return *bits, max(floor, 0), *known[:6], known.times.reshape(-1), known.times.shape[1]
 
 
 def _before(others: Array, mine: Array, floor: int, bits: Bits, known: KnownRows) -> tuple[Array, Array]:
@@ -224,11 +247,19 @@ def _before(others: Array, mine: Array, floor: int, bits: Bits, known: KnownRows
     time = (others >> np.uint64(bits.time) & np.uint64(bits.last)).astype(np.int64)
     block = differ >> np.uint64(bits.block)
     of_thread, of_mbarrier = (block == 0) & (number < known.threads), block == np.uint64(known.mbarrier)
+    of_groups = (block == np.uint64(known.groups)) & (number < known.threads)
+    of_warpgroup = block == np.uint64(known.warpgroup)
     open_ = (others != 0) & (differ >> np.uint64(bits.thread) != 0) & ~(of_thread & (time < floor))
     place = (mine >> np.uint64(bits.block)).astype(np.int64) - known.first
     row = known.row[place * known.threads + (mine >> np.uint64(bits.thread) & numbers).astype(np.int64)]
-    until = known.times[np.maximum(row, 0), number + np.where(of_mbarrier, known.threads, 0)]
-    told = of_thread | of_mbarrier
+    mbarriers, groups = known.threads, known.threads + int(numbers) + 1
+    warpgroups = groups + known.threads
+    told = of_thread | of_mbarrier | of_groups | of_warpgroup
+    column = np.select(
+        [of_mbarrier, of_groups, of_warpgroup],
+        [mbarriers + number, groups + number, warpgroups + (number >> WARPGROUP_BITS)], number,
+    )  # fmt: skip
+    until = known.times[np.maximum(row, 0), np.where(told, column, 0)]
     return ~open_ | (told & (row >= 0) & (time < until)), open_ & told & (row < 0)
 
 
@@ -238,7 +269,7 @@ def ends_reads(
     """Return which reads writes of others do not end, and the lanes of writes whose rows have to be known for that.
 
     A write ends the reads of its grains, which happen before it. None if one does not, or may not; if only a part of a
-    read's grains is written; or if the writes are not those of grains in ascending order.
+    read's grains is written; or if two writes have a grain.
 
     Parameters
     ----------
@@ -261,7 +292,8 @@ def ends_reads(
             kept,
         )  # fmt: skip
         return None if found < 0 else (kept, missing[:found])
-    first, begin = writes.first, reads.first
+    order = np.argsort(writes.first, kind="stable")
+    first, words, begin = writes.first[order], words[order], reads.first
     if not len(first) or (np.diff(first) < writes.each).any():
         return None
     at = np.maximum(np.searchsorted(first, begin, "right") - 1, 0)
@@ -271,7 +303,7 @@ def ends_reads(
     if not (inside | apart).all():
         return None
     found, asks = _before(readers[inside], words[at[inside]], floor, bits, known)
-    return (~inside, np.unique(at[inside][asks])) if (found | asks).all() else None
+    return (~inside, np.unique(order[at[inside][asks]])) if (found | asks).all() else None
 
 
 def words_at(table: GrainTable, grains: GrainRuns) -> Array:

@@ -158,6 +158,84 @@ def put(memory: Array, offset: Array, data: Array, phase: int = 0) -> None:
     words[offset // size] = np.ascontiguousarray(data).view(words.dtype)
 
 
+def move(memory: Array, offset: Array, to: Array, at: Array, size: int) -> None:
+    """Move bytes of lanes from offsets `[n]` in one piece of memory to offsets in another."""
+    if NATIVE is not None:
+        NATIVE.move(memory, offset, to, at, size)
+        return
+    for origin, target in zip(offset.tolist(), at.tolist(), strict=True):
+        to[target : target + size] = memory[origin : origin + size]
+
+
+def bounds(offset: Array, size: int, block: int) -> tuple[int, int]:
+    """Return between which offsets accesses `[n]` of a size are, counted from the start of each block of so many bytes.
+
+    With `block` 0 there are no blocks.
+    """
+    if not len(offset):
+        return 0, 0
+    if NATIVE is not None:
+        least, most = NATIVE.bounds(offset, block)
+        return least, most + size
+    first = offset % block if block else offset
+    return int(first.min()), int(first.max()) + size
+
+
+def words_of_lanes(keys: Array, lanes: Array, count: int, time: int, bit: int, touched: Array) -> Array:
+    """Return the access words of the `count` lanes that are true in `lanes`; their warps are `touched` at the time.
+
+    Parameters
+    ----------
+    keys : ndarray of uint64
+        Words without a time, `[block, warp, lane]`.
+    lanes : ndarray of bool
+    count, time, bit : int
+        The lowest bit of the time in a word.
+    touched : ndarray of int64
+        `[block, warp]`, written.
+    """
+    if NATIVE is not None:
+        out = np.empty(count, np.uint64)
+        NATIVE.who(flat(keys), flat(lanes), time, time << bit, touched.reshape(-1), lanes.shape[-1], out)
+        return out
+    touched[lanes.any(axis=-1)] = time
+    return np.asarray(keys[lanes] | np.uint64(time) << np.uint64(bit))
+
+
+def in_blocks(offset: Array, lanes: Array, stride: int, start: int) -> Array:
+    """Return offsets `[n]`, from `start` in each lane's block, as those in the memory of all blocks.
+
+    `lanes`, `[block, warp, lane]`, are those n; the memory of a block has `stride` bytes.
+    """
+    if NATIVE is not None:
+        NATIVE.in_blocks(offset, flat(lanes), lanes.size // len(lanes), stride, start)
+        return offset
+    return np.asarray(offset + np.nonzero(lanes)[0] * stride + start)
+
+
+def new_pages(flags: Array, offset: Array, size: int, bits: int) -> Array:
+    """Set the flags of pages in which accesses at offsets `[n]` are; return where those begin that had none.
+
+    Parameters
+    ----------
+    flags : ndarray of bool
+        `[page]`.
+    offset : ndarray of int64
+    size : int
+        Bytes of an access.
+    bits : int
+        Of an offset within a page.
+    """
+    if NATIVE is not None:
+        found = np.empty(len(offset) * ((size >> bits) + 2), np.int64)
+        return found[: NATIVE.pages(flags, offset, size, bits, found)]
+    starts, ends = offset >> bits, (offset + (size - 1)) >> bits
+    pages = np.unique(np.concatenate([np.minimum(starts + i, ends) for i in range(int((ends - starts).max()) + 1)]))
+    pages = pages[~flags[pages]]
+    flags[pages] = True
+    return np.asarray(pages << bits)
+
+
 def store(memory: Array, offset: Array, data: Array, lanes: Array, phase: int = 0) -> None:
     """Write bytes `[n, size]` of the n lanes that are true in `lanes`, bool `[..., lane]`, as `get` reads them.
 

@@ -4,4 +4,4 @@ from .batch import Batch, Carried, Results
 from .grid import Grid, plain_sizes, sizes_of
 from .register_file import RegisterFile
 from .special import SPECIAL, special_bits, special_kind
-from .state_spaces import load, own, store, touches
+from .state_spaces import in_global, load, own, store, touches

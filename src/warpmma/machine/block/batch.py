@@ -26,6 +26,7 @@ from ..sync import (
     LateReads,
     MapReads,
     MbarrierPhases,
+    ProductTimes,
     RegisterLimits,
     TimelineRecorder,
     WarpgroupProducts,
@@ -57,6 +58,8 @@ class Batch:
         Bytes of shared memory of each.
     cluster : int
         Blocks of a cluster: a batch has whole clusters.
+    clustered : bool
+        Whether the launch or the entry says what a cluster is; otherwise each block is one.
     reporter : Reporter
     costs : Costs
     history : History
@@ -78,13 +81,14 @@ class Batch:
 
     def __init__(
         self, *, blocks: range, threads: int, target: str, memory: GlobalMemory, shared: int, reporter: Reporter,
-        costs: Costs, history: History, cluster: int = 1, engine: Engine = "auto", workers: int | None = None,
+        costs: Costs, history: History, cluster: int = 1, clustered: bool = False,
+        engine: Engine = "auto", workers: int | None = None,
         seed: int = 0, poison_travels: bool = False, watching: Watching | None = None,
         timeline: TimelineRecorder | None = None,
     ) -> None:  # fmt: skip
         self.target, self.memory, self.reporter, self.costs = target, memory, reporter, costs
         self.engine, self.workers, self.seed, self.blocks = engine, workers, seed, blocks
-        self.poison_travels, self.watching = poison_travels, watching
+        self.poison_travels, self.watching, self.clustered = poison_travels, watching, clustered
         self.native = resolve(engine) == "native" and runs_elements()
         self.lanes = Lanes(len(blocks), threads)
         scopes = ThreadScopes(cluster)
@@ -92,6 +96,8 @@ class Batch:
         self.shared = SharedMemory(reporter, self.clocks, self.lanes, shared)
         self.local = LocalMemory(reporter, self.lanes.shape)
         self.global_space = GlobalSpace(memory, self.clocks, reporter)
+        self.registers_at_launch = 0  # of a thread; 0 if they are not known
+        self.early_stores: frozenset[tuple[Site, Site]] = frozenset()
         self._at_exit: dict[int, VectorClock | None] = {}  # what threads knew that have exited, by block
         reporter.first_block = blocks.start
         self.timeline = timeline
@@ -110,26 +116,31 @@ class Batch:
     @cached_property
     def register_limits(self) -> RegisterLimits:
         """The `setmaxnreg` of its warps."""
-        return RegisterLimits(self.reporter)
+        return RegisterLimits(self.reporter, self.registers_at_launch)
 
     @cached_property
     def late_reads(self) -> LateReads | None:
         """Loads that may be in flight when threads signal; None where no hazards are looked for."""
         if not self.reporter.tracking:
             return None
-        late = LateReads(self.reporter, self.clocks, self.lanes.shape)
+        late = LateReads(self.reporter, self.clocks, self.warpgroups, self.lanes.shape)
         self.shared.watches("late reads", reads=late.read, writes=late.written)
         return late
 
     @cached_property
     def map_reads(self) -> MapReads:
         """Reads of tensor maps in global memory by its copies."""
-        return MapReads(self.reporter, self.clocks, self.lanes.shape)
+        return MapReads(self.reporter, self.clocks, self.lanes.shape, self.early_stores)
 
     @cached_property
     def warpgroups(self) -> WarpgroupProducts:
         """Products of its warpgroups."""
         return WarpgroupProducts(self.reporter, self.clocks)
+
+    @cached_property
+    def product_times(self) -> ProductTimes:
+        """What its warps have done with registers of products."""
+        return ProductTimes(self.reporter, self.warpgroups, self.lanes.shape)
 
     @cached_property
     def barriers(self) -> Barriers:
@@ -187,6 +198,8 @@ class Batch:
                 late = None if "late_reads" not in vars(self) or self.late_reads is None else self.late_reads.at_end
                 self.shared.ended(block, self.phases.known_at, known, late)
                 self.shared.outlived(block, self.phases.unheard(block, known))
+                if "async_operations" in vars(self):
+                    self.shared.outlived(block, self.async_operations.outlived(block, self.shared.blocks_of))
 
     def hasten(self, rounds: int) -> bool:
         """Complete asynchronous operations after rounds of polls without success; False if there are none."""
@@ -210,6 +223,7 @@ class Batch:
             self.register_limits.finish()
         if "map_reads" in vars(self):
             self.map_reads.finish()
+        self.shared.end()
 
     def shuffled(self, number: int) -> Array | None:
         """Return an order for a number of turns, drawn from the seed and the time; None for the given order."""
@@ -342,16 +356,20 @@ class Batch:
 
         Poison is reported, unless it is followed.
         """
-        bits = [x.bits for x in registers]
         if not self.reporter.follows:
             self.read(site, registers, [lanes] * len(registers))
+        return self.together(registers)
+
+    @staticmethod
+    def together(registers: Sequence[WarpRegister]) -> Array:
+        """Bits of registers as a fragment: the one that they are parts of, if so, as after `fragment`."""
         part = registers[0].part
         if part is not None:
             whole, first = part
             parts = (x.part for x in registers)
             if all(x is not None and x[0] is whole and x[1] == first + i for i, x in enumerate(parts)):
                 return whole[..., first : first + len(registers), :]
-        return np.stack(bits, axis=-2)
+        return np.stack([x.bits for x in registers], axis=-2)
 
 
 def _origin(site: Site | None, travels: bool) -> str:

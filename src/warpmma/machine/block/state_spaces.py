@@ -74,6 +74,11 @@ def parts(batch: Batch, site: Site, space: str, address: Array, lanes: Array) ->
     return [part for part in found if part[2].any()]
 
 
+def in_global(address: Array) -> bool:
+    """Whether addresses, uint64, are in no window of another space."""
+    return bool((address - _WINDOWS_START >= _WINDOWS_SIZE).all())
+
+
 def own(batch: Batch, site: Site, address: Array, lanes: Array) -> Array:
     """Return which lanes address the shared memory of their own block; report the others."""
     return lanes if batch.clocks.scopes.cluster == 1 else batch.shared.reached(site, address, lanes, own=True)

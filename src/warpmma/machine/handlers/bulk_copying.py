@@ -2,12 +2,14 @@
 
 The rules are those of `async_operations` and `mbarriers`; and:
 
-1. A copy reads its source at once, through the async proxy, and writes when it completes. Stores that an mbarrier
+1. A copy reads its source at once, through the async proxy, and writes when it completes: large sources lend what they
+   have (`memory.loans`). Stores that an mbarrier
    counts are of the generic proxy (A1).
 2. A reduction combines when it completes, by strong accesses.
 3. A copy to other blocks of the cluster is one operation for each: `.multicast::cluster` copies to the same address in
    the blocks of a mask, by rank. What comes from global memory signals the mbarrier at the operand's address in the
    block where it arrives, as on an H200; what comes from shared memory, that at the operand.
+   In a launch without clusters an H200 traps there; a cluster of one block is enough. Of reductions that is not known.
 """
 
 from __future__ import annotations
@@ -23,12 +25,13 @@ from ...operations import RANK_BIT, AsyncStore, Atomic, BulkCopy
 from ...operations import row as _row
 from ..base import Poison, Site, joined
 from ..block import Batch, Results, touches
-from ..memory import Allocation, Touch
+from ..memory import Allocation, Content, Touch, content
 from ..sync import Touched
 from .load_store import address, read
 from .mbarriers import signal
 from .updating import taking_turns
 
+_NO_CLUSTER = "a copy from shared to shared memory in a launch without clusters: a GPU traps; pass cluster=1, or more"
 _UNIT = 16  # bytes; the size of every copy is a multiple of it
 
 
@@ -36,6 +39,9 @@ def bulk(batch: Batch, site: Site, row: BulkCopy, operands: Sequence[Any], lanes
     """Begin copies in bulk."""
     to, origin, numbers, barriers = _given(batch, site, row, operands, lanes)
     size = numbers[0]
+    if not (row.origin == "global" or row.to == "global" or row.operation or batch.clustered):
+        batch.reporter.report("bounds", site, lanes, to, _NO_CLUSTER)
+        return ()
     batch.reporter.aligned(site, size, _UNIT, lanes)
     for part in np.unique(size[lanes]).tolist():
         if part % _UNIT == 0:
@@ -91,42 +97,45 @@ def _copied(
     """Begin copies of so many bytes."""
     to, origin, barriers = where
     number = int(np.count_nonzero(lanes))
-    found: Array | None = None
+    found: Content | None = None
     held: Poison | None = None
     sources: list[Touched] = []
     for _, allocation, touch in touches(batch, site, row.origin, origin, size, lanes, _UNIT) if size else ():
-        data, poison = allocation.load(touch.in_async_proxy(), 1)
+        data, poison = allocation.lend(touch.in_async_proxy())
         if len(data) < number:  # some lanes reach nothing, or another piece of memory
-            found = np.zeros((number, size), np.uint8) if found is None else found
-            found[touch.lanes[lanes]] = data
+            found = np.zeros((number, size), np.uint8) if found is None else content(found)
+            found[touch.lanes[lanes]] = content(data)
         else:
-            found = data
+            found = data if mask is None and not row.operation else content(data)
         if poison is not None and poison.origin is not None:
             held = poison.on(touch.lanes[lanes], found.shape, held)
         sources.append((allocation, touch))
     found = np.zeros((number, size), np.uint8) if found is None else found
     for space in (row.origin, row.to):
-        batch.costs.moved(site, space.partition("::")[0], found.size)
+        batch.costs.moved(site, space.partition("::")[0], number * size)
     if held is not None and row.operation:
         batch.decide(site, held.on(lanes, (*lanes.shape, size)), lanes)
     if barriers is None or row.origin != "global":
         _begin(batch, site, row, to, found, lanes, sources, barriers, held)
         return
     for at, counter, some in destinations(batch, site, to, barriers, mask, lanes):
+        if some is lanes:
+            _begin(batch, site, row, at, found, lanes, sources, counter, held)
+            continue
         which = some[lanes]
         mine = [(allocation, of) for allocation, touch in sources if len((of := touch.of(some)).offset)]
-        _begin(batch, site, row, at, found[which], some, mine, counter, held and held.of(which))
+        _begin(batch, site, row, at, content(found)[which], some, mine, counter, held and held.of(which))
 
 
 def _begin(
-    batch: Batch, site: Site, row: BulkCopy | AsyncStore, to: Array, data: Array, lanes: Array, sources: list[Touched],
-    barriers: Array | None, poison: Poison | None,
+    batch: Batch, site: Site, row: BulkCopy | AsyncStore, to: Array, data: Content, lanes: Array,
+    sources: list[Touched], barriers: Array | None, poison: Poison | None,
 ) -> None:  # fmt: skip
     """Issue an operation that brings `data` to addresses."""
     bulk = isinstance(row, BulkCopy)
     space, alignment = (row.to, _UNIT) if isinstance(row, BulkCopy) else ("shared::cluster", row.size)
     combine = partial(_combined, batch, row, space.partition("::")[0]) if row.operation else None
-    pieces = touches(batch, site, space, to, data.shape[1], lanes, alignment) if data.size else ()
+    pieces = touches(batch, site, space, to, data.shape[1], lanes, alignment) if data.nbytes else ()
     targets = ((allocation, touch.in_async_proxy() if bulk else touch) for _, allocation, touch in pieces)
     if barriers is None:
         batch.async_operations.issue(site, to, targets, data, lanes, sources, "cp.async.bulk", poison, combine=combine)

@@ -66,7 +66,7 @@ def group(batch: Batch, site: Site, row: CopyGroup, operands: Sequence[Any], lan
     if row.action == "wait_group":
         (groups,) = operands
         if reads is not None:
-            reads.wait(lanes, groups)
+            reads.wait(lanes, groups, site if row.read else None)
         batch.async_operations.wait(lanes, groups, _groups(row), read=row.read)
         return ()
     if row.action == "commit":

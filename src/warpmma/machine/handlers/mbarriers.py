@@ -52,6 +52,7 @@ from .load_store import address, read
 _SIZE = 8
 _SCOPE: MemoryScope = "cluster"  # of accesses to the 64 bits, however far their orders reach
 _FAR = "an mbarrier of another block of the cluster, where only arrivals and counts of bytes may be; a GPU traps"
+_BESIDE = " (another lane does the same in this very access)"
 _RULES = {"zero": "A11", "again": "A11", "nothing": "A11"}
 _PHASE, _PENDING, _MOST, _ONE = (np.uint64(x) for x in (PHASE_BIT, PENDING_BIT, MOST, 1))
 
@@ -81,12 +82,14 @@ def mbarrier(batch: Batch, site: Site, row: Mbarrier, operands: Sequence[Any], l
         count = numbers[0][touch.lanes].astype(np.int64) if numbers else np.ones(len(touch.offset), np.int64)
         if row.action == "copy":
             if not row.counts:
-                memory.update(strong, _SIZE, partial(_changed, batch, touch, Events.of(len(count), raises=1), _nothing))
+                turns = partial(_changed, batch, touch, Events.of(len(count), raises=1), _nothing)
+                memory.update(strong, _SIZE, turns, contests=False)
             arrivals = _Arrivals(batch, memory, lambda touch: Events.of(len(touch.offset), arrivals=1))
             after = batch.async_operations.copies(touch.lanes)
             batch.async_operations.arrival(site, at, touch.lanes, arrivals.signal(touch), after)
         else:
-            data, _ = memory.update(strong, _SIZE, partial(_arrivals, batch, row, touch, count))
+            turns = partial(_arrivals, batch, row, touch, count)
+            data, _ = memory.update(strong, _SIZE, turns, contests=False)
             found[touch.lanes] = data.view(np.uint64)[:, 0]
         _check_init(batch, touch)
     if row.action == "wait":
@@ -103,10 +106,11 @@ def _places(
         if memory is not batch.shared:
             batch.reporter.report("barrier", site, touch.lanes, at, "an mbarrier has to be in shared memory")
             continue
-        far = batch.shared.blocks_of(touch.offset) != np.nonzero(touch.lanes)[0]
-        if own and far.any():
-            batch.reporter.report("bounds", site, _lanes_of(touch, far), at, _FAR)
-            touch = touch.of(touch.lanes & ~_lanes_of(touch, far))
+        if own and batch.clocks.scopes.cluster > 1:
+            far = batch.shared.blocks_of(touch.offset) != np.nonzero(touch.lanes)[0]
+            if far.any():
+                batch.reporter.report("bounds", site, _lanes_of(touch, far), at, _FAR)
+                touch = touch.of(touch.lanes & ~_lanes_of(touch, far))
         found.append((allocation, touch))
     return found
 
@@ -121,14 +125,18 @@ def _begin(batch: Batch, site: Site, row: Mbarrier, at: Array, numbers: Sequence
         made = [MbarrierState(n, n, 0, int(n == 0), 1).word for n in some.tolist()]
         words = np.array(made, np.uint64)[where].reshape(lanes.shape)
     for memory, touch in _places(batch, site, row.space, at, lanes, own=True):
-        before = _words(memory, touch)
+        before, again = _words(memory, touch), np.ones(len(touch.offset), bool)
+        again[np.unique(touch.offset, return_index=True)[1]] = False
         if row.action == "init":
             known = batch.phases.known(touch.offset)
-            _fault(batch, site, _lanes_of(touch, _valid(before) & known), at, "again")
+            there = _valid(before) & known
+            _fault(batch, site, _lanes_of(touch, there), at, "again")
+            _fault(batch, site, _lanes_of(touch, again & ~there), at, "again", _BESIDE)
             memory.store(touch, words[touch.lanes].reshape(-1, 1).view(np.uint8))
             batch.phases.begin(touch.offset, touch.who.words)
         else:
             _fault(batch, site, _lanes_of(touch, ~_valid(before)), at, "nothing")
+            _fault(batch, site, _lanes_of(touch, again & _valid(before)), at, "nothing", _BESIDE)
             memory.store(touch.atomic(_SCOPE), (before & ~_ONE).reshape(-1, 1).view(np.uint8))
             batch.phases.forget(touch.offset)
     return ()
@@ -192,18 +200,22 @@ class _Arrivals:
         touch, phases = touch.now().atomic(_SCOPE), self.batch.phases
 
         def bring(which: Array) -> None:
-            phases.bring(touch.offset[which], words[which])
+            phases.bring(touch, which, words)
 
         before = bring if self.batch.reporter.tracking else _nothing
-        self.memory.update(touch, _SIZE, partial(_changed, self.batch, touch, self.events(touch), before))
+        turns = partial(_changed, self.batch, touch, self.events(touch), before)
+        self.memory.update(touch, _SIZE, turns, contests=False)
 
     def fit(self, touch: Touch) -> bool:
         """Whether no phase is complete before the last of some lanes."""
         events, states = self.events(touch), _words(self.memory, touch)
-        _, first, place = np.unique(touch.offset, return_index=True, return_inverse=True)
-        pending, awaited = pending_of(states)[first], bytes_of(states)[first]
-        np.subtract.at(pending, place.reshape(-1), events.arrivals)
-        np.add.at(awaited, place.reshape(-1), events.expects)
+        if (touch.offset[1:] > touch.offset[:-1]).all():  # each lane has an mbarrier of its own
+            pending, awaited = pending_of(states) - events.arrivals, bytes_of(states) + events.expects
+        else:
+            _, first, place = np.unique(touch.offset, return_index=True, return_inverse=True)
+            pending, awaited = pending_of(states)[first], bytes_of(states)[first]
+            np.subtract.at(pending, place.reshape(-1), events.arrivals)
+            np.add.at(awaited, place.reshape(-1), events.expects)
         return bool(((pending > 0) | ((pending == 0) & (awaited >= 0))).all())
 
 
@@ -221,8 +233,10 @@ def _arrivals(batch: Batch, row: Mbarrier, touch: Touch, count: Array, turns: Tu
     if arrives and batch.reporter.tracking:
         before = partial(batch.phases.arrive, touch, scope=row.scope, releases=row.orders)
     if arrives and not row.expects:
-        _fault(batch, touch.site, _lanes_of(touch, count == 0), touch.address, "zero")
-        if row.last and not row.drop and (taken := _at_once(batch, touch, count, turns, before)) is not None:
+        if (none := count == 0).any():
+            _fault(batch, touch.site, _lanes_of(touch, none), touch.address, "zero")
+        shared = len(turns.held) < len(turns.place)
+        if shared and row.last and not row.drop and (taken := _at_once(batch, touch, count, turns, before)) is not None:
             return taken
     return _changed(batch, touch, _events(row, count), before, turns)
 
@@ -352,7 +366,8 @@ def _valid(words: Array) -> Array:
 def _waited(batch: Batch, row: Mbarrier, touch: Touch, words: Array, wanted: Array) -> Array:
     """Return which lanes see a complete phase, and order them after what happened before it."""
     invalid = ~_valid(words)
-    _fault(batch, touch.site, _lanes_of(touch, invalid), touch.address, "absent")
+    if invalid.any():
+        _fault(batch, touch.site, _lanes_of(touch, invalid), touch.address, "absent")
     complete: Array = words >> _PHASE != wanted
     if batch.reporter.tracking:
         batch.phases.observe(touch, complete, row.scope, acquires=row.orders)

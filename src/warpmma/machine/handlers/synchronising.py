@@ -95,7 +95,7 @@ def hint(batch: Batch, site: Site, row: Hint, operands: Sequence[Any], lanes: Ar
     """Change nothing; check that warps and warpgroups set their registers as a whole."""
     if row.limits:
         check_whole(batch, site, lanes)
-        batch.register_limits.note(site, row.mnemonic, int(operands[0]), lanes)
+        batch.register_limits.note(site, row, int(operands[0]), lanes)
     return ()
 
 

@@ -9,7 +9,7 @@ The rules are those of `bulk_copying` and, for what a copy moves, those of `layo
    the type of the map does not have, and bytes outside of shared memory or of an array. The copy does nothing then.
 3. An mbarrier counts all bytes of the box, those of filled elements too.
 4. What a load reads and what a store or a reduction writes is what is inside of the tensor. Runs of adjacent bytes are
-   one access of their lane.
+   one access of their lane. Where nothing is to be reported, the runs of a load are looked at together.
 5. Reductions are those of `red`; sums of f32 and tf32 keep subnormals, those of f32.ftz and tf32.ftz do not.
 """
 
@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from typing import Any, cast
+from typing import Any, TypeGuard, cast
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from ...errors import OperandError, UnsupportedError
 from ...layouts import BoxCopy, TensorMap
 from ...operations import Atomic, Space, TensorCopy, row
 from ..base import Origin, Poison, Site
-from ..block import Batch, Results, touches
+from ..block import Batch, Results, in_global, touches
 from ..memory import Allocation, Touch
 from ..sync import AsyncOperation, Combine, Groups, Signal, Touched
 from .bulk_copying import destinations
@@ -37,6 +37,7 @@ from .mbarriers import signal
 from .updating import taking_turns
 
 _LINE, _MAP_LINE, _MAP_BYTES = 128, 64, 128
+_LEAST_RUNS = 4  # that are worth reading at once
 _TRAPS = 'the instruction traps, "illegal instruction"'
 
 
@@ -166,9 +167,21 @@ def read_maps(batch: Batch, site: Site, where: Array, lanes: Array) -> tuple[lis
     return [x.tobytes() for x in found[there]], held, there
 
 
-@lru_cache(maxsize=64)
 def _planned(row: TensorCopy, encoded: bytes, at: int, numbers: tuple[int, ...]) -> _Copy:
-    """Return what a copy moves; raise `OperandError` where an H200 traps (rule 2)."""
+    """Return what a copy moves; raise `OperandError` where an H200 traps (rule 2).
+
+    Copies of boxes that are inside of the tensor as a whole differ by a distance alone, and share their `box`.
+    """
+    given = _decoded(encoded)
+    if (far := given.distance(numbers[::-1])) is None or given.rank != row.rank or given.im2col != row.im2col:
+        return _plan(row, encoded, at, numbers)
+    first = _plan(row, encoded, at, (0,) * len(numbers))
+    return replace(first, far=replace(first.far, at=first.far.at + far))
+
+
+@lru_cache(maxsize=64)
+def _plan(row: TensorCopy, encoded: bytes, at: int, numbers: tuple[int, ...]) -> _Copy:
+    """Return what `_planned` does, of one place."""
     given = _decoded(encoded)
     if given.rank != row.rank:
         raise OperandError(
@@ -230,12 +243,30 @@ class _Part:
     which: list[int]
     begin: list[int]
     first: bool  # of their copies
+    alike: bool = False  # whether it begins in the bytes of all copies at the same place
+
+    def together(self, of: Sequence[Array]) -> TypeGuard[Array]:
+        """Whether it is of all copies, at the same place in each, and their bytes are those of one array."""
+        return self.alike and isinstance(of, np.ndarray) and len(of) == len(self.which)
+
+    def cut(self, of: Sequence[Array]) -> Array:
+        """Return the bytes of the run, `[n, size]`, of those of all copies."""
+        if self.together(of):
+            return np.ascontiguousarray(of[:, self.begin[0] : self.begin[0] + self.size])
+        return np.stack([of[i][b : b + self.size] for i, b in zip(self.which, self.begin, strict=True)])
 
 
 def _parts(copies: Sequence[_Copy], side: str, lanes: Array) -> Iterator[_Part]:
     """Yield the first run of each copy, then the second of each that has one, and so on; by size."""
     runs: list[_Runs] = [getattr(x, side) for x in copies]
     flat = np.flatnonzero(lanes)
+    if all(x.size is runs[0].size for x in runs):  # boxes that differ by a distance
+        every, which = np.stack([x.at for x in runs]).astype(np.uint64), list(range(len(runs)))
+        for k, (size, begin) in enumerate(zip(runs[0].size.tolist(), runs[0].begin.tolist(), strict=True)):
+            at: Array = np.zeros(lanes.size, np.uint64)
+            at[flat] = every[:, k]
+            yield _Part(lanes, at.reshape(lanes.shape), size, which, [begin] * len(which), k == 0, True)
+        return
     for k in range(max(len(x.at) for x in runs)):
         by_size: dict[int, list[int]] = {}
         for i, x in enumerate(runs):
@@ -244,7 +275,7 @@ def _parts(copies: Sequence[_Copy], side: str, lanes: Array) -> Iterator[_Part]:
         for size, which in by_size.items():
             some: Array = np.zeros(lanes.size, bool)
             some[flat[which]] = True
-            at: Array = np.zeros(lanes.size, np.uint64)
+            at = np.zeros(lanes.size, np.uint64)
             at[flat[which]] = [int(runs[i].at[k]) for i in which]
             begin = [int(runs[i].begin[k]) for i in which]
             yield _Part(some.reshape(lanes.shape), at.reshape(lanes.shape), size, which, begin, k == 0)
@@ -252,10 +283,9 @@ def _parts(copies: Sequence[_Copy], side: str, lanes: Array) -> Iterator[_Part]:
 
 def _taken(
     batch: Batch, site: Site, copies: Sequence[_Copy], side: str, sizes: Sequence[int], lanes: Array
-) -> tuple[list[Array], list[Array], Origin | None, list[Touched]]:
+) -> tuple[Sequence[Array], Sequence[Array], Origin | None, list[Touched]]:
     """Read the runs of one side; return bytes of each copy, which bits of them are poison, its origin, and accesses."""
-    data = [np.zeros(n, np.uint8) for n in sizes]
-    bits = [np.zeros(n, np.uint8) for n in sizes]
+    data, bits = _bytes(sizes), _bytes(sizes)
     origin: Origin | None = None
     sources: list[Touched] = []
     space = "shared" if side == "near" else "global"
@@ -263,8 +293,11 @@ def _taken(
         for _, allocation, touch in touches(batch, site, space, part.address, part.size, part.lanes, 1):
             found, poison = allocation.load(touch.in_async_proxy(), 1)
             some = np.flatnonzero(touch.lanes[part.lanes]).tolist()
-            for n, i in enumerate(some):
-                data[part.which[i]][part.begin[i] : part.begin[i] + part.size] = found[n]
+            if part.together(data) and len(some) == len(data):
+                data[:, part.begin[0] : part.begin[0] + part.size] = found
+            else:
+                for n, i in enumerate(some):
+                    data[part.which[i]][part.begin[i] : part.begin[i] + part.size] = found[n]
             if poison is not None and poison.origin is not None:
                 origin = poison.origin
                 for n, i in enumerate(some):
@@ -273,13 +306,45 @@ def _taken(
     return data, bits, origin, sources
 
 
+def _taken_at_once(
+    batch: Batch, site: Site, copies: Sequence[_Copy], sizes: Sequence[int], lanes: Array
+) -> tuple[Sequence[Array], list[Touched]] | None:
+    """Return what `_taken` reads of global memory, and the one access of all runs of all copies.
+
+    None if the runs differ in size or number, or if something may be reported: then it is read run by run.
+    """
+    first = copies[0].far
+    runs, size = len(first.at), int(first.size[0]) if len(first.size) else 0
+    if runs < _LEAST_RUNS or any(len(x.far.at) != runs or not (x.far.size == size).all() for x in copies):
+        return None
+    at = np.concatenate([x.far.at for x in copies]).astype(np.uint64)
+    if not in_global(at):
+        return None
+    address: Array = np.zeros(lanes.shape, np.uint64)
+    address[lanes] = at[::runs]
+    if (found := batch.global_space.whole(site, address, lanes, at, size, runs)) is None:
+        return None
+    allocation, touch = found
+    if (data := allocation.load_quietly(touch.in_async_proxy())) is None:
+        return None
+    taken = _bytes(sizes)
+    for into, x in zip(taken, data.reshape(len(copies), -1), strict=True):
+        into[: x.size] = x
+    return taken, [(allocation, touch)]
+
+
 def _load(
     batch: Batch, site: Site, row: TensorCopy, copies: Sequence[_Copy], lanes: Array
 ) -> list[AsyncOperation]:  # fmt: skip
     """Begin loads."""
     sizes = [-(-copy.far_bytes // 8) * 8 for copy in copies]
-    data, bits, origin, sources = _taken(batch, site, copies, "far", sizes, lanes)
-    landed = [copy.box.load(x) for copy, x in zip(copies, data, strict=True)]
+    bits: Sequence[Array] = []
+    origin = None
+    if (quiet := _taken_at_once(batch, site, copies, sizes, lanes)) is not None:
+        data, sources = quiet
+    else:
+        data, bits, origin, sources = _taken(batch, site, copies, "far", sizes, lanes)
+    landed = _landed(copies, data)
     poisoned = None
     if origin is not None:
         poisoned = [_carried(copy.box).load(_spread(copy.box, x)) for copy, x in zip(copies, bits, strict=True)]
@@ -295,9 +360,12 @@ def _store(batch: Batch, site: Site, row: TensorCopy, copies: Sequence[_Copy], l
     there[np.flatnonzero(lanes)[some]] = True
     copies, lanes = [copies[i] for i in some], there.reshape(lanes.shape)
     held, bits, origin, sources = _taken(batch, site, copies, "near", [x.box.span for x in copies], lanes)
-    data, poisoned = [np.zeros(copy.far_bytes, np.uint8) for copy in copies], None
-    for copy, into, x in zip(copies, data, held, strict=True):
-        copy.box.store(into, x)
+    data, poisoned = _bytes([copy.far_bytes for copy in copies]), None
+    if isinstance(data, np.ndarray) and isinstance(held, np.ndarray) and _same_box(copies):
+        copies[0].box.store_each(data, held)
+    else:
+        for copy, into, x in zip(copies, data, held, strict=True):
+            copy.box.store(into, x)
     if origin is not None:
         poisoned = [np.zeros(copy.far_bytes, np.uint8) for copy in copies]
         for copy, into, x in zip(copies, poisoned, bits, strict=True):
@@ -310,6 +378,24 @@ def _store(batch: Batch, site: Site, row: TensorCopy, copies: Sequence[_Copy], l
         bad[lanes] = [x.any() for x in poisoned]
         batch.decide(site, Poison(np.repeat(bad[..., None], 1, axis=-1).astype(np.uint8), origin), lanes)
     _combine(batch, site, row, copies, data, sources, lanes)
+
+
+def _bytes(sizes: Sequence[int]) -> Sequence[Array]:
+    """Return zeros for each copy, uint8 `[size]`; of copies of one size one array, `[n, size]`."""
+    if all(n == sizes[0] for n in sizes):
+        return cast(Sequence[Array], np.zeros((len(sizes), sizes[0]), np.uint8))
+    return [np.zeros(n, np.uint8) for n in sizes]
+
+
+def _same_box(copies: Sequence[_Copy]) -> bool:
+    return all(x.box is copies[0].box for x in copies)
+
+
+def _landed(copies: Sequence[_Copy], data: Sequence[Array]) -> Sequence[Array]:
+    """Return the bytes that loads bring to shared memory."""
+    if isinstance(data, np.ndarray) and _same_box(copies):
+        return copies[0].box.load_each(data)
+    return [copy.box.load(x) for copy, x in zip(copies, data, strict=True)]
 
 
 def _carried(box: BoxCopy) -> BoxCopy:
@@ -332,11 +418,7 @@ def _begin(
     """Begin operations that write the runs in a space, with the bytes and the poison of each copy."""
     operations: list[AsyncOperation] = []
     for part in _parts(copies, "far" if space == "global" else "near", lanes):
-
-        def cut(of: Sequence[Array], part: _Part = part) -> Array:
-            return np.stack([of[i][b : b + part.size] for i, b in zip(part.which, part.begin, strict=True)])
-
-        poison = None if poisoned is None else Poison(cut(poisoned), origin)
+        poison = None if poisoned is None else Poison(part.cut(poisoned), origin)
         pieces = touches(batch, site, space, part.address, part.size, part.lanes, 1)
         targets = (
             (allocation, touch.in_async_proxy())
@@ -344,7 +426,7 @@ def _begin(
             if memory.writeable(allocation, touch)
         )
         operations.append(batch.async_operations.issue(
-            site, part.address, targets, cut(data), part.lanes, sources if part.first else [], groups, poison,
+            site, part.address, targets, part.cut(data), part.lanes, sources if part.first else [], groups, poison,
             combine=combine, part=groups is None, overwritten=partial(_overwritten, operations),
         ))  # fmt: skip
     return operations

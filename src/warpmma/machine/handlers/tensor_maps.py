@@ -7,7 +7,9 @@ The rules (PTX ISA 9.1, 9.7.9.27; `layouts.tensor_maps.map_fields`):
 2. `tensormap.cp_fenceproxy` is one of a whole warp: no lane goes on before all have executed it (`.sync`), and what it
    does, copy and then release at the scope, each lane that executes it has done. Here the first lane copies the 128
    bytes, and the others are ordered behind that, as behind an act of their own: a lane that acquires the map and copies
-   with it needs no `__syncwarp()`. Nothing else that lanes did is ordered among them.
+   with it needs no `__syncwarp()`. What a lane has written to the map in shared memory is published by it, and by the
+   others only after a `bar.warp.sync` (A24): "strict" asks for that. Otherwise the copy is ordered behind what lanes of
+   its own warp have written there, as it was on a GPU, and behind nothing else that they did.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ from ...layouts import replace_field
 from ...operations import MapPublication, MapReplacement
 from ..base import Poison, Site, WarpRegister
 from ..block import Batch, Results, load, store, touches
+from ..order import WARP_BIT, thread_of
 from .load_store import address, check_whole, read
 from .map_order import release_maps
 
@@ -71,6 +74,7 @@ def publish(batch: Batch, site: Site, row: MapPublication, operands: Sequence[An
     first = lanes & (np.cumsum(lanes, axis=-1) == 1)
     for at in places:
         first = first & batch.reporter.aligned(site, at, _ALIGNMENT, first)
+    _order_writers(batch, site, places[1], lanes, first)
     data, poison = load(batch, site, "shared", places[1], _BYTES, first, element=1)
     held = None if poison is None else Poison(poison.bits, poison.origin)
     store(batch, site, "global", places[0], data, first, poison=held)
@@ -79,6 +83,29 @@ def publish(batch: Batch, site: Site, row: MapPublication, operands: Sequence[An
         release_maps(batch, lanes)
         batch.clocks.fence(lanes, "release", batch.clocks.scopes.of(row.scope))
     return ()
+
+
+def _order_writers(batch: Batch, site: Site, at: Array, lanes: Array, first: Array) -> None:
+    """Order the first lane behind lanes of its warp that wrote the map; if "strict", report those not ordered (A24)."""
+    strict = batch.reporter.strict
+    if not batch.reporter.tracking:
+        return
+    for _, allocation, touch in touches(batch, site, "shared", at, _BYTES, lanes if strict else first, _ALIGNMENT):
+        if (words := allocation.shadow.writers(touch)) is None:
+            continue
+        if not strict:
+            own = (words >> WARP_BIT) == (touch.who.words >> WARP_BIT)[:, None]
+            batch.clocks.observe(np.argwhere(touch.lanes)[np.nonzero(own)[0]], words[own])
+            continue
+        if (bad := batch.clocks.unordered(words, touch.who, races=False)) is None:
+            continue
+        lane, grain = np.argwhere(bad)[0]
+        other, (warp, its) = batch.clocks.site(words[lane, grain]), thread_of(words[lane, grain])
+        where = np.zeros(lanes.shape, bool)
+        where[touch.lanes] = bad.any(axis=1)
+        line = "" if other is None else f" at {other.place} ({other.mnemonic})"
+        says = f"lane {its} of warp {warp} wrote the map{line}, and no bar.warp.sync lies between"
+        batch.reporter.report("race", site, where, at, says, other, rule="A24")
 
 
 def _order_lanes(batch: Batch, site: Site, first: Array, lanes: Array) -> None:

@@ -11,6 +11,7 @@ The rules (PTX ISA 9.1, 9.7.15; measured on an H200, docs/specification/wgmma.md
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -25,10 +26,11 @@ from ...isa import WarpgroupInstruction
 from ...layouts import MatrixDescriptor, Operand
 from ...operations import WarpgroupGroup, WarpgroupMultiply
 from ...registers import LANES, WARPS
-from ..base import Origin, Site, WarpRegister, of_warpgroups
+from ..base import Origin, Site, WarpRegister, acting, get, of_warpgroups, put
 from ..block import Batch, Results, touches
 from ..sync import Touched
 from .load_store import check_whole, read
+from .product_tiles import ProductTiles
 
 _PIECE = 16
 
@@ -51,27 +53,36 @@ def multiply(batch: Batch, site: Site, row: WarpgroupMultiply, operands: Sequenc
     which = _whole_groups(batch, site, lanes)
     lanes = lanes & which.lanes
     count = record.layout("D").registers
-    d: Array = np.zeros((*lanes.shape[:2], count, LANES), record.layout("D").packing.dtype)
+    shape = (*lanes.shape[:2], count, LANES)
     if not len(which.block):
-        return batch.fragment(d, lanes, site)
+        return batch.fragment(np.zeros(shape, record.layout("D").packing.dtype), lanes, site)
     scale, of_c = _scale(batch, site, given["scale-d"], which, lanes), lanes.copy()
     of_c[which.warps_of(~scale)] = False
     held = _Held()
     in_c = _registers(batch, site, given["c"], which, of_c, held, "C", record)
-    c, kept = codes_in_registers(record, "C", in_c), {"C": in_c}
-    c[~scale] = 0
+    c, kept = batch.warpgroups.accumulated(record, in_c), {"C": in_c}
+    if c is None:
+        c = codes_in_registers(record, "C", in_c, by_warp=True)
+    if not scale.all():
+        c = np.where(scale[:, None, None], c, c.dtype.type(0))
     tiles: list[tuple[Operand, Any, int]] = [("B", given["b-desc"], numbers.get("imm-trans-b", 0))]
     codes: dict[str, Array] = {}
     if row.in_registers:
         kept["A"] = _registers(batch, site, given["a"], which, lanes, held, "A", record)
-        codes["A"] = codes_in_registers(record, "A", kept["A"])
+        codes["A"] = codes_in_registers(record, "A", kept["A"], by_warp=True)
     else:
         tiles.append(("A", given["a-desc"], numbers.get("imm-trans-a", 0)))
     metadata = _metadata(batch, site, given, which, lanes)
     sources: list[Touched] = []
     read_by: dict[str, tuple[Array, bool, Array]] = {}
+    read_there: list[tuple[Operand, Array, bool]] = []
+    if batch.reporter.tracking:  # before it reads, for reports of that
+        batch.reporter.reads(site, ProductTiles(
+            site=site, record=record, block=which.block, tiles=read_there, sources=sources, named=batch.shared.named,
+        ))  # fmt: skip
     for operand, descriptor, transposed in tiles:
         words = _descriptors(batch, site, operand, descriptor, which, lanes)
+        read_there.append((operand, words, bool(transposed)))
         codes[operand] = _tile(batch, site, record, operand, words, bool(transposed), which, sources, held)
         read_by[operand] = words, bool(transposed), codes[operand]
     options = WarpgroupOptions(
@@ -86,22 +97,25 @@ def multiply(batch: Batch, site: Site, row: WarpgroupMultiply, operands: Sequenc
     except MetadataError as error:
         batch.reporter.report("metadata", site, lanes, detail=str(error))
         found = replace(call, options=replace(options, undefined="hardware")).run(batch.workers)
-    in_d = in_registers(record, "D", found)
-    _put(d, which, in_d)
+    kept["D"] = in_registers(record, "D", found, by_warp=True)
+    batch.warpgroups.computed(record, kept["D"], found)
+    d = _of_all(shape, which, kept["D"])
     if batch.watching is not None:
-        kept |= {"D": in_d} if metadata is None else {"D": in_d, "metadata": metadata}
+        kept = {name: np.moveaxis(x, 1, 2).reshape(len(x), x.shape[2], -1) for name, x in kept.items()}
+        kept |= {} if metadata is None else {"metadata": metadata}
         plain = {"scale_d": scale, "imm_a": options.imm_a, "imm_b": options.imm_b, "selector": options.selector}
         _watched(batch, site, record, which, kept, plain, read_by)
     bits = _poison_of_d(record, held, which, d)
-    made = batch.warpgroups.issue(site, lanes, sources, marked=bits is None)
+    made = batch.warpgroups.issue(site, lanes, sources, record.n, marked=bits is None)
     if bits is not None:
         return batch.fragment(d, lanes, held.site or site, bits, held.origin)
     if made is None:
         return batch.fragment(d, lanes, site)
     results = batch.fragment(d, lanes, site, np.broadcast_to(lanes[:, :, None], d.shape), made.origin)
+    pending = ((made, lanes),)  # the same one, for those who ask for all registers
     for x in results:
         if x.shadow is not None:
-            x.shadow.pending = ((made, lanes),)
+            x.shadow.pending = pending
     return results
 
 
@@ -164,13 +178,18 @@ def _whole_groups(batch: Batch, site: Site, lanes: Array) -> _Groups:
 
 def _of_warps(values: Array, which: _Groups) -> Array:
     """Return what is known of warps, `[block, warp, ...]`, by warpgroup: `[n, 4, ...]`."""
+    if which.block.size * WARPS == values.shape[0] * values.shape[1]:
+        return values.reshape(-1, WARPS, *values.shape[2:])
     return np.asarray(values[which.warps_of()])
 
 
-def _put(into: Array, which: _Groups, values: Array) -> None:
-    """Write registers `[n, register, 128]` of warpgroups into those of warps, `[block, warp, register, lane]`."""
-    apart = np.moveaxis(values.reshape(*values.shape[:2], WARPS, LANES), 2, 1)
-    into[which.warps_of()] = apart
+def _of_all(shape: tuple[int, ...], which: _Groups, values: Array) -> Array:
+    """Return registers `[n, 4, register, lane]` of warpgroups as those of warps, `[block, warp, register, lane]`."""
+    if values.size == math.prod(shape):
+        return values.reshape(shape)
+    found: Array = np.zeros(shape, values.dtype)
+    found[which.warps_of()] = values
+    return found
 
 
 def _scale(batch: Batch, site: Site, given: Any, which: _Groups, lanes: Array) -> Array:
@@ -214,24 +233,25 @@ def _registers(
     batch: Batch, site: Site, given: Sequence[WarpRegister], which: _Groups, lanes: Array, held: _Held, name: Operand,
     record: WarpgroupInstruction,
 ) -> Array:  # fmt: skip
-    """Return the registers of warpgroups, `[n, register, 128]`; a C that is pending may be read (rule 3)."""
+    """Return the registers of warpgroups, `[n, 4, register, 32]`; a C that is pending may be read (rule 3)."""
 
     def checked(x: WarpRegister) -> WarpRegister:
         if name != "C" or x.shadow is None or not x.shadow.pending:
             return x
-        return WarpRegister(x.bits, x.shadow.without(x.shadow.not_complete()))
+        pending = x.shadow.pending
+        if (left := late.get(id(pending))) is None:
+            left = late[id(pending)] = x.shadow.not_complete()
+        return WarpRegister(x.bits, x.shadow.without(left))
 
-    def of_groups(registers: Array) -> Array:
-        return np.moveaxis(_of_warps(registers, which), 1, 2).reshape(len(which.block), registers.shape[2], -1)
-
+    late: dict[int, Array] = {}
     accumulated = [checked(x) for x in given]
     if not batch.reporter.follows:
         read(batch, site, accumulated, lanes)
     elif (found := batch.carried(accumulated, site, lanes)) is not None:
-        masks = of_groups(np.stack(found.masks, axis=-2))
-        held.of[name] = codes_in_registers(record, name, masks) != 0
+        masks = _of_warps(np.stack(found.masks, axis=-2), which)
+        held.of[name] = codes_in_registers(record, name, masks, by_warp=True) != 0
         held.site, held.origin = found.site, found.origin
-    return of_groups(np.stack([x.bits for x in given], axis=-2))
+    return _of_warps(batch.together(given), which)
 
 
 def _metadata(batch: Batch, site: Site, given: dict[str, Any], which: _Groups, lanes: Array) -> Array | None:
@@ -242,20 +262,23 @@ def _metadata(batch: Batch, site: Site, given: dict[str, Any], which: _Groups, l
 
 
 class _Plan(NamedTuple):
-    """How a tile is read: pieces of 16 bytes, and where its elements are in them.
+    """How a tile is read: pieces of 16 bytes, each of elements that follow one another along the major dimension.
 
     Attributes
     ----------
     piece : ndarray of int
         The piece that each lane of the warpgroup reads in each turn, `[turn, 4, 32]`; -1 for none.
     address : ndarray of uint32
-        Of each piece, `[n]`.
+        Of that piece, `[turn, 4, 32]`; 0 for none.
+    pieces : int
+        How many the tile has.
     place : ndarray of int
-        Of each byte of each element in the pieces, `[row, column, byte]`.
+        Where the pieces of the tile are among those, in bytes: `[row, piece]`, or `[column, piece]` of an MN-major one.
     """
 
     piece: Array
     address: Array
+    pieces: int
     place: Array
 
 
@@ -281,7 +304,10 @@ def _plan(record: WarpgroupInstruction, operand: Operand, word: int, transposed:
         turn, lane = np.divmod(np.arange(len(mine)), LANES)
         piece[turn, w, lane] = mine
     place = inverse.reshape(octets.shape) * _PIECE + octets % _PIECE
-    return _Plan(frozen(piece), frozen((pieces * _PIECE).astype(np.uint32)), frozen(place))
+    along = (place.swapaxes(0, 1) if transposed else place).reshape(columns if transposed else rows, -1, _PIECE)
+    assert (along == along[..., :1] + np.arange(_PIECE)).all()  # a swizzle moves whole pieces
+    address = np.where(piece >= 0, pieces[piece] * _PIECE, 0).astype(np.uint32)
+    return _Plan(frozen(piece), frozen(address), len(pieces), frozen(along[..., 0]))
 
 
 def _tile(
@@ -289,42 +315,39 @@ def _tile(
     which: _Groups, sources: list[Touched], held: _Held,
 ) -> Array:  # fmt: skip
     """Read codes `[n, row, column]` of a tile; of single bits words of 32."""
-    known = {word: _plan(record, operand, word, transposed) for word in dict.fromkeys(words.tolist())}
-    plans = [known[word] for word in words.tolist()]
-    shape = batch.shape
-    image: Array = np.zeros((len(plans), max(len(x.address) for x in plans), _PIECE), np.uint8)
+    plans = {word: _plan(record, operand, word, transposed) for word in dict.fromkeys(words.tolist())}
+    shape, most = batch.shape, max(x.pieces for x in plans.values())
+    image: Array = np.zeros((len(words), most, _PIECE), np.uint8)
     spoilt: Array | None = None
-    number = np.zeros(shape[:2], np.int64)
-    number[which.warps_of()] = np.arange(len(plans))[:, None]
+    number = np.zeros((*shape[:2], 1), np.int64)
+    number[which.warps_of()] = np.arange(len(words))[:, None, None]
     start = batch.shared.starts.astype(np.uint32)
-    for turn in range(max(len(x.piece) for x in plans)):
+    for turn in range(max(len(x.piece) for x in plans.values())):
         piece: Array = np.full(shape, -1)
         address: Array = np.zeros(shape, np.uint32)
-        for i, plan in enumerate(plans):
+        for word, plan in plans.items():
             if turn < len(plan.piece):
-                at = which.block[i], slice(which.warp[i], which.warp[i] + WARPS)
-                piece[at] = plan.piece[turn]
-                address[at] = np.where(plan.piece[turn] >= 0, plan.address[plan.piece[turn]], 0)
+                at = which.warps_of(words == word)
+                piece[at], address[at] = plan.piece[turn], plan.address[turn]
         for _, allocation, touch in touches(batch, site, "shared", address + start, _PIECE, piece >= 0, _PIECE):
             touch = touch.until_complete()
             data, poison = allocation.load(touch, 1)
-            some = np.broadcast_to(number[..., None], shape)[touch.lanes], piece[touch.lanes]
-            image[some] = data
+            some = acting(((number * most + piece) * _PIECE)[..., None], touch.lanes)[:, 0]
+            put(image.reshape(-1), some, data)
             if poison is not None and poison.origin is not None:
                 spoilt = np.zeros_like(image) if spoilt is None else spoilt
-                spoilt[some] = poison.bits
+                put(spoilt.reshape(-1), some, poison.bits)
                 held.site, held.origin = site, poison.origin
             sources.append((allocation, touch))
     batch.costs.moved(site, "shared", image.size)
+    place = plan.place if len(plans) == 1 else np.stack([plans[word].place for word in words.tolist()])
+    places = np.arange(len(words))[:, None, None] * (most * _PIECE) + place
+    code = np.dtype(np.uint32) if record.format(operand).bits == 1 else record.format(operand).code_dtype
 
     def gathered(of: Array) -> Array:
-        dtype = np.dtype(np.uint32) if record.format(operand).bits == 1 else record.format(operand).code_dtype
-        flat = of.reshape(len(plans), -1)
-        if len(known) == 1:
-            octets = flat[:, plans[0].place]
-        else:
-            octets = np.stack([x[plan.place] for x, plan in zip(flat, plans, strict=True)])
-        return np.ascontiguousarray(octets).view(dtype.newbyteorder("<"))[..., 0].astype(dtype)
+        octets = get(of.reshape(-1), places.reshape(-1), _PIECE).reshape(*places.shape[:2], -1)
+        codes = octets.view(code)
+        return codes.swapaxes(-1, -2) if transposed else codes
 
     if spoilt is not None:
         held.of[operand] = gathered(spoilt) != 0
@@ -340,6 +363,6 @@ def _poison_of_d(record: WarpgroupInstruction, held: _Held, which: _Groups, d: A
     of: dict[str, Array] = {name: held.of.get(name, np.zeros((n, *shape), bool)) for name, shape in shapes.items()}
     of_rows, of_columns = (np.asarray(of[x].any(axis=-1)) for x in "AB")
     bad = of_rows[:, :, None] | of_columns[:, None, :] | of["C"]
-    bits: Array = np.zeros(d.shape, d.dtype)
-    _put(bits, which, in_registers(record, "D", all_ones(bad, record.format("D").code_dtype)))
-    return bits
+    return _of_all(
+        d.shape, which, in_registers(record, "D", all_ones(bad, record.format("D").code_dtype), by_warp=True)
+    )

@@ -4,6 +4,7 @@ from .accesses import Taken, Touch, Turns
 from .allocation import Allocation
 from .device import Device, DeviceArray
 from .global_memory import GlobalMemory
+from .loans import Content, Loan, content
 from .local_memory import LocalMemory
 from .retyping import Retyped, contradicts, expected, float_sites, retyped
 from .shadow_memory import Overwritten

@@ -28,16 +28,18 @@ The rules:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..._arrays import Array, all_ones
+from ...isa import WarpgroupInstruction
 from ...operations import Copy
 from ..base import GrainRuns, Origin, Poison, PoisonBytes, Site, all_set, get, store_order, words_at
 from ..order import (
     RETURNED,
+    STRONG,
     WARP_BIT,
     Agents,
     Completes,
@@ -56,6 +58,7 @@ from ..order import (
 )
 from ..report import Reporter
 from .accesses import Taken, Touch
+from .loans import Content, content
 from .shadow_memory import Grains, Look, Note, Overwritten, Shadow, Watch, WrittenGrains, poison_of
 
 _LANE_ORDER = "another lane of the warp stores something else there in this very access: PTX leaves open which stays"
@@ -70,6 +73,24 @@ _FENCES = {
     ThreadScope.CTA: ("__threadfence_block()", "fence.acq_rel.cta"),
 }
 """Fences of CUDA C++ and of PTX, by the scope of the memory in which threads meet."""
+
+
+class _Source:
+    """What an asynchronous operation still has to read, what is told of writes to it, and where it is, if asked for."""
+
+    __slots__ = ("overwritten", "span", "touch")
+
+    def __init__(self, touch: Touch, overwritten: Overwritten) -> None:
+        self.touch, self.overwritten = touch, overwritten
+        self.span: tuple[int, tuple[int, int]] | None = None  # the bytes of a grain, and the grains
+
+    def meets(self, span: tuple[int, int], grains: Grains) -> bool:
+        """Whether others between some grains of a block may have grains of it."""
+        if self.span is None or self.span[0] != grains.grain:
+            mine = grains.at(self.touch.offset, self.touch.size)
+            self.span = grains.grain, grains.span(mine)
+        first, last = self.span[1]
+        return first < span[1] and span[0] < last
 
 
 class AccessShadow(Shadow):
@@ -103,7 +124,7 @@ class AccessShadow(Shadow):
         self._key, self._space = key, "global" if scope == ThreadScope.GPU else "shared"
         self._data, self._phase = data, phase
         self.grains = Grains(data.size, written=written, scope=scope, phase=phase, block=block)
-        self._sources: list[tuple[Touch, Overwritten]] = []  # of pending copies
+        self._sources: list[_Source] = []  # of pending copies and products
         self._seen: dict[str, Look] = {}
         self._watched: dict[str, Watch] = {}
         self._held: PoisonBytes | None = None  # made when poison is stored
@@ -133,6 +154,23 @@ class AccessShadow(Shadow):
             self._act(touch, reads=True, writes=None)
         return poison
 
+    def loads_quietly(self, touch: Touch) -> bool:
+        """See `Shadow`."""
+        if self._seen or self._held is not None or self._reporter.known is not None or touch.size % self.grains.grain:
+            return False
+        grains, writer, written = self.grains.at(touch.offset, touch.size), self.grains.writer, self.grains.written
+        if self.grains.pending_at(grains) is not None or (written is not None and not all_set(written, grains)):
+            return False
+        if writer is not None:
+            before = self._all_before(touch, self.grains.last_write)
+            if not before and not touch.clocks.surely_ordered(writer, grains, touch.who):
+                return False
+            words = words_at(writer, grains) if touch.proxy else np.zeros(0, np.uint64)
+            if ((words != 0) & ~asynchronous(words)).any():  # they may have to cross
+                return False
+        self._note_read(touch.now(), grains)
+        return True
+
     def writers(self, touch: Touch) -> Array | None:
         """See `Shadow`."""
         writer = self.grains.writer
@@ -145,7 +183,7 @@ class AccessShadow(Shadow):
         held = self._held_by(touch)
         pending = self.grains.pending_at(grains)
         written, known = self.grains.written, self._reporter.known
-        unwritten = written is not None and not all_set(written, grains)
+        unwritten = not self.grains.all_written(grains)
         racing, stale = self._racing_writer(touch, grains), self._uncrossed(touch, grains)
         nothing = held is None and pending is None and racing is None and stale is None and known is None
         if nothing and not unwritten:
@@ -241,7 +279,9 @@ class AccessShadow(Shadow):
 
     # Rule 7
 
-    def updates(self, touch: Touch, element: int, *, decides: bool = True) -> tuple[Poison | None, Array | None]:
+    def updates(
+        self, touch: Touch, element: int, *, decides: bool = True, contests: bool = True
+    ) -> tuple[Poison | None, Array | None]:  # fmt: skip
         """See `Shadow`."""
         grains = self.grains.at(touch.offset, touch.size)
         self._check_pending(touch, grains)
@@ -251,7 +291,7 @@ class AccessShadow(Shadow):
             self._reporter.decides(poison.origin, touch.site, self._where(touch, poison.bits))
         self._check_writer(touch, grains, None)
         self._check_readers(touch, grains, None)
-        contested = self._contested(touch, grains, touch.size // element)
+        contested = self._contested(touch, grains, touch.size // element) if contests else None
         last = self.grains.note_write(grains, touch.who.words, touch.time)
         apart = None if last is None else outside_scopes(last, touch.who.words[:, None], touch.clocks.scopes)
         if last is not None and apart is not None and apart.any():
@@ -316,7 +356,7 @@ class AccessShadow(Shadow):
 
     # Rule 3
 
-    def reserves(self, touch: Touch, data: Array) -> None:
+    def reserves(self, touch: Touch, data: Content) -> None:
         """See `Shadow`."""
         self._check_proxy(touch, self.grains.at(touch.offset, touch.size))
         self._check_proxy_readers(touch, self.grains.at(touch.offset, touch.size))
@@ -324,7 +364,7 @@ class AccessShadow(Shadow):
         grains, last = self._claim(touch, data if to_global else None)
         if last is not None:
             if to_global:
-                same = self._alike(touch, data)[:, None] & (last != 0)
+                same = self._alike(touch, content(data))[:, None] & (last != 0)
                 self._report("same value", touch, same, "another lane copies the same bytes to it in this very access")
                 last = np.where(same, np.uint64(0), last)
             self._report_at_once(touch, last, "copies to it")
@@ -359,7 +399,7 @@ class AccessShadow(Shadow):
 
     def will_read(self, touch: Touch, overwritten: Overwritten) -> None:
         """See `Shadow`."""
-        self._sources.append((touch, overwritten))
+        self._sources.append(_Source(touch, overwritten))
 
     def has_read(self, touch: Touch) -> None:
         """See `Shadow`."""
@@ -367,13 +407,20 @@ class AccessShadow(Shadow):
 
     def still_to_read(self, source: Touch, left: Touch) -> None:
         """See `Shadow`."""
-        at = next(i for i, (x, _) in enumerate(self._sources) if x is source)
-        self._sources[at : at + 1] = [(left, self._sources[at][1])] if len(left.offset) else []
+        at = next(i for i, x in enumerate(self._sources) if x.touch is source)
+        if not len(left.offset):
+            del self._sources[at]
+        elif left is not source:
+            self._sources[at] = _Source(left, self._sources[at].overwritten)
 
     def watches(self, what: str, *, reads: Look | None = None, writes: Watch | None = None) -> None:
         """See `Shadow`."""
         self._seen = {**self._seen, what: reads} if reads is not None else _without(self._seen, what)
         self._watched = {**self._watched, what: writes} if writes is not None else _without(self._watched, what)
+
+    def end(self) -> None:
+        """See `Shadow`."""
+        self.grains.end()
 
     def forgets(self, touch: Touch) -> None:
         """See `Shadow`; to other accesses this is a write of the bytes."""
@@ -413,7 +460,7 @@ class AccessShadow(Shadow):
 
     # Rules 1 and 2
 
-    def _claim(self, touch: Touch, data: Array | None) -> tuple[GrainRuns, Array | None]:
+    def _claim(self, touch: Touch, data: Content | None) -> tuple[GrainRuns, Array | None]:
         """Check that no other thread accesses bytes, and note the writers.
 
         Returns the grains, and for those that several lanes write at once the word of the lane that wins, 0 elsewhere.
@@ -465,12 +512,12 @@ class AccessShadow(Shadow):
             some, seen = GrainRuns(grains.first[which], grains.each), np.where(found, words, np.uint64(0))[which]
             self.grains.note_observed(some, touch.who.words[which], seen)
 
-    def _check_writer(self, touch: Touch, grains: GrainRuns, data: Array | None) -> None:
+    def _check_writer(self, touch: Touch, grains: GrainRuns, data: Content | None) -> None:
         if (racing := self._racing_writer(touch, grains)) is None:
             return
         bad, words = racing
         if data is not None:
-            same = bad & self._by_grain(self._bytes(touch) == data, grains)
+            same = bad & self._by_grain(self._bytes(touch) == content(data), grains)
             bad &= ~same
             self._report_same(touch, same & ~np.any(bad, axis=1, keepdims=True), words, "stored")
         self._report_race(touch, bad, words, "wrote")
@@ -514,12 +561,13 @@ class AccessShadow(Shadow):
         says = "no fence.proxy.async lies on the way to this access"
         return f"warp {warp} wrote it {_at(other)}, and {says}", other, rule
 
-    def _check_readers(self, touch: Touch, grains: GrainRuns, data: Array | None) -> None:
+    def _check_readers(self, touch: Touch, grains: GrainRuns, data: Content | None) -> None:
         clocks = touch.clocks
         if self._all_before(touch, self.grains.last_read) or self._ends_reads(touch, grains):
             return
         bad = words = None
-        for table in self.grains.read(clocks.floor, exact=clocks.partial, grains=grains):
+        some = clocks.causality.active and not (touch.who.words & STRONG).any()  # mbarriers are changed all the time
+        for table in self.grains.read(clocks.floor, exact=clocks.partial, some=some, grains=grains):
             if clocks.surely_ordered(table, grains, touch.who):
                 continue
             held = words_at(table, grains)
@@ -555,7 +603,7 @@ class AccessShadow(Shadow):
             return bad
         return bad & clocks.still_reading(words, who)
 
-    def _late(self, touch: Touch, bad: Array, words: Array, data: Array | None) -> None:
+    def _late(self, touch: Touch, bad: Array, words: Array, data: Content | None) -> None:
         """Report a write of what others have read, or note the bytes that it changes (`late_writes`).
 
         That an asynchronous operation read them is reported: the operation, not its thread, makes the access.
@@ -567,7 +615,7 @@ class AccessShadow(Shadow):
             bad = bad & ~far
         changed = np.repeat(bad, self.grains.grain, axis=1)
         if data is not None:
-            changed &= self._bytes(touch) != data
+            changed &= self._bytes(touch) != content(data)
             same = bad & ~changed.reshape(*bad.shape, -1).any(axis=2)
             self._report_same(touch, same, words, "read")
         if changed.any():
@@ -641,27 +689,36 @@ class AccessShadow(Shadow):
         says = f"the copy of warp {warp} {_at(other)} may still write it, and was not waited for"
         return says, other, _pending_rule(other)
 
-    def _check_sources(self, touch: Touch, grains: GrainRuns, data: Array | None) -> None:
+    def _check_sources(self, touch: Touch, grains: GrainRuns, data: Content | None) -> None:
         for look in self._watched.values():
-            look(touch, None if data is None else self._bytes(touch) != data)
-        for source, overwritten in self._sources:
-            read = self.grains.at(source.offset, source.size)
-            if grains.apart(read):
-                continue
-            reads = np.zeros(self.grains.count, bool)
-            reads[read.all] = True
-            bad = reads[grains.all]
+            look(touch, None if data is None else self._bytes(touch) != content(data))
+        for source, overwritten in self._met(grains):
+            bad = grains.among(self.grains.at(source.offset, source.size))
             if not bad.any():
                 continue
-            says = f"the copy {_at(source.site)} may still read it, and was not waited for"
+            says = f"{_reader(source.site)} may still read it, and was not waited for"
             if not self._reporter.follows:
                 self._report("pending", touch, bad, says, source.site, _pending_rule(source.site))
                 continue
-            written = _places(touch) if data is None else _places(touch)[self._bytes(touch) != data]
+            written = _places(touch) if data is None else _places(touch)[self._bytes(touch) != content(data)]
             changed = np.isin(_places(source), written)
             if changed.any():
                 rule = _pending_rule(source.site)
                 overwritten(source, changed, self._origin("pending", touch, bad, says, source.site, rule))
+
+    def _met(self, grains: GrainRuns) -> Iterator[tuple[Touch, Overwritten]]:
+        """Yield the sources of pending copies that may have some grains, run by run."""
+        if not self._sources:
+            return
+        span = self.grains.span(grains)
+        for source in self._sources:
+            if not source.meets(span, self.grains):
+                continue
+            whole, parts = source.touch, source.touch.parts()
+            if whole.runs > 1 and not grains.among(self.grains.at(whole.offset, whole.size)).any():
+                continue
+            for touch in parts:
+                yield touch, source.overwritten
 
     def _unwritten(self, touch: Touch, grains: GrainRuns, element: int, *, travels: bool) -> Poison | None:
         """Return unwritten elements as poison; report it, unless it travels (rule 4)."""
@@ -676,7 +733,7 @@ class AccessShadow(Shadow):
 
     def _unwritten_elements(self, touch: Touch, grains: GrainRuns, element: int) -> tuple[Array, Array] | None:
         """Return what `poison_of` does of an access; None if all of it is written."""
-        if self.grains.written is None or all_set(self.grains.written, grains):
+        if self.grains.written is None or self.grains.all_written(grains):
             return None
         written = self.grains.written[grains.all]
         return None if written.all() else poison_of(np.repeat(written, self.grains.grain, axis=1), element)
@@ -705,6 +762,12 @@ def _without(known: dict[str, Any], name: str) -> dict[str, Any]:
 def _pending_rule(site: Site | None) -> str:
     """Return the rule of the pending operation of a line; `cp.async`, which is older, has none."""
     return "" if site is None or isinstance(site.instruction, Copy) else "A8"
+
+
+def _reader(site: Site) -> str:
+    """Name what reads a source."""
+    product = isinstance(site.instruction, WarpgroupInstruction)
+    return f"the product (wgmma at {site.place})" if product else f"the copy {_at(site)}"
 
 
 def _places(touch: Touch) -> Array:

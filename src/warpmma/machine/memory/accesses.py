@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -35,43 +36,77 @@ class Touch:
     scope: ThreadScope = ThreadScope.GPU  # how strong the accesses are
     proxy: bool = False  # whether it is an access of the async proxy
     later: bool = False  # whether the read is noted only when it completes (`completed`)
+    runs: int = 1  # accesses of each lane, one after the other: then `offset` and `who` have n times as many, by lane
+
+    def _copy(self, who: Agents) -> Touch:
+        """Return the same access of other agents: there are many, and `dataclasses.replace` is slow."""
+        return Touch(
+            site=self.site, time=self.time, clocks=self.clocks, address=self.address, lanes=self.lanes,
+            offset=self.offset, size=self.size, who=who, order=self.order, scope=self.scope, proxy=self.proxy,
+            later=self.later, runs=self.runs,
+        )  # fmt: skip
+
+    def parts(self) -> Iterator[Touch]:
+        """Yield the first access of each lane, then the second, and so on."""
+        if self.runs == 1:
+            yield self
+            return
+        for k in range(self.runs):
+            made = self._copy(self.who.some(np.arange(k, len(self.offset), self.runs)))
+            made.offset, made.runs = self.offset[k :: self.runs], 1
+            yield made
 
     def of(self, lanes: Array) -> Touch:
         """Return the access of those of its lanes that are among some."""
         some = lanes[self.lanes]
         if some.all():
             return self
-        who = self.who.some(np.flatnonzero(some))
-        return replace(self, lanes=self.lanes & lanes, offset=self.offset[some], who=who)
+        of_runs = some if self.runs == 1 else np.repeat(some, self.runs)
+        made = self._copy(self.who.some(np.flatnonzero(of_runs)))
+        made.lanes, made.offset = self.lanes & lanes, self.offset[of_runs]
+        return made
 
     def now(self) -> Touch:
         """Return the same access, made now."""
-        time = self.clocks.tick(self.site)
-        return replace(self, time=time, who=self.clocks.who(time, self.lanes, len(self.offset)))
+        for _ in range(self.runs):  # each is an event
+            time = self.clocks.tick(self.site)
+        number = len(self.offset) // self.runs
+        who = self.clocks.who(time, self.lanes, number)
+        made = self._copy(who if self.runs == 1 else who.some(np.repeat(np.arange(number), self.runs)))
+        made.time = time
+        return made
 
     def completed(self, how: Completes, numbers: Array | None = None) -> Touch:
         """Return the same access, made now by what completes it: `Agents.completed`. No barrier orders that."""
-        touch = self.now()
-        return replace(touch, who=touch.who.completed(how, numbers), time=AFTER_ALL, later=False)
+        made = self.now()
+        numbers = numbers if numbers is None or self.runs == 1 else np.repeat(numbers, self.runs)
+        made.who, made.time, made.later = made.who.completed(how, numbers), AFTER_ALL, False
+        return made
 
     def in_async_proxy(self) -> Touch:
         """Return the same access, made by the async proxy."""
-        return replace(self, proxy=True)
+        made = self._copy(self.who)
+        made.proxy = True
+        return made
 
     def until_complete(self) -> Touch:
         """Return the same read of the async proxy, which is noted as that of what completes it."""
-        return replace(self.in_async_proxy(), later=True)
+        made = self.in_async_proxy()
+        made.later = True
+        return made
 
     def strong(self, order: MemoryOrder, scope: MemoryScope) -> Touch:
         """Return the same access with an order; a "weak" one is not strong."""
         if order == "weak":
             return self
         of = self.clocks.scopes.of(scope)
-        return replace(self, who=self.who.strong(of), order=order, scope=of)
+        made = self._copy(self.who.strong(of))
+        made.order, made.scope = order, of
+        return made
 
     def atomic(self, scope: MemoryScope) -> Touch:
         """Return the same access, strong, but without effect on clocks: those of an mbarrier are kept elsewhere."""
-        return replace(self, who=self.who.strong(self.clocks.scopes.of(scope)))
+        return self._copy(self.who.strong(self.clocks.scopes.of(scope)))
 
 
 class Turns(NamedTuple):

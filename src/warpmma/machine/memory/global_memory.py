@@ -152,8 +152,15 @@ class GlobalMemory:
             self.undoing.released(region)
         return True
 
+    def kept(self) -> Undoing | None:
+        """Return what undoes the launch after it has ended; None if nothing does."""
+        kept, self.undoing = self.undoing, None
+        return kept
+
     def end(self) -> None:
         """Give back memory placed for the launch, and keep which bytes of the rest are written."""
+        if self.undoing is not None:
+            self.undoing.end()
         for region in self._added:
             self._space.remove(region)
         self._space.give_back(self._mark)
@@ -161,6 +168,7 @@ class GlobalMemory:
         self.__dict__.pop("_own", None)
         for region, allocation in self._allocations.items():
             region.written = allocation.shadow.written
+            allocation.shadow.end()
         self._added.clear()
         self._allocations.clear()
 
@@ -220,6 +228,24 @@ class GlobalMemory:
             some = number == each
             offset = inside[some].astype(np.int64)
             yield (self._allocation(regions[each], site), self._touch(clocks, site, time, address, some, offset, size))
+
+    def whole(
+        self, clocks: VectorClocks, site: Site, address: Array, lanes: Array, at: Array, size: int, runs: int
+    ) -> tuple[Allocation, Touch] | None:  # fmt: skip
+        """Return an access of several runs of each lane, `at` so many addresses `[n * runs]`.
+
+        It does not count as an event yet. None if they are not all in one piece of memory.
+        """
+        if (only := self._only(at, np.ones(len(at), bool), size, 1)) is None:
+            return None
+        region, offset = only
+        number, time = len(at) // runs, clocks.now
+        who = clocks.who(time, lanes, number).some(np.repeat(np.arange(number), runs))
+        touch = Touch(
+            site=site, time=time, clocks=clocks, address=address, lanes=lanes, size=size, offset=offset, who=who,
+            runs=runs,
+        )  # fmt: skip
+        return self._allocation(region, site), touch
 
     def _only(self, address: Array, lanes: Array, size: int, alignment: int) -> tuple[Region, Array] | None:
         """Return the one region that all lanes access, and where each does; None if there is none (`locate`)."""

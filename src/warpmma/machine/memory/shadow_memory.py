@@ -8,8 +8,8 @@ The rules:
 2. Of writers, the last is kept.
 3. Of readers, three are kept: the last; the last in another lane of that reader's warp; and the last of another warp,
    preferably of another block. So if any other thread has read a grain, a writer finds one. If only some threads of a
-   block are ordered, all readers of shared memory are kept; in global memory, an unordered reader may be replaced by an
-   ordered one.
+   block are ordered, all readers of shared memory are kept, or the last 1024 reads if mbarriers or fences order them.
+   In global memory and in that of clusters, an unordered reader may be replaced by an ordered one.
 4. Reads are only noted. They are counted in when a write comes to where they were, or when there are many; if all of
    them happen before everything that may follow, they are dropped. Those that happen before a write of all their grains
    are dropped, too: who is unordered with them is unordered with that write. Reads of one grain are counted in in their
@@ -27,13 +27,29 @@ from typing import NamedTuple
 import numpy as np
 
 from ..._arrays import Array
-from ..base import GrainRuns, GrainTable, Origin, Poison, count_readers, fill, none, note, set_flags, words_at
+from ..base import (
+    GrainRuns,
+    GrainTable,
+    Origin,
+    Poison,
+    all_set,
+    bounds,
+    count_readers,
+    fill,
+    none,
+    note,
+    set_flags,
+    words_at,
+)
 from ..order import AFTER_ALL, BLOCK_BIT, THREAD_BIT, WARP_BIT, ThreadScope
 from .accesses import Taken, Touch
+from .loans import Content
 
 _FIRST = 16
+_LARGE, _MOST_LARGE = 256, 64  # grains of a lane in a large access, and how many of these are remembered
 _FEW_NOTES, _MOST_NOTES = 16, 1024
-_MOST_NOTED = 1 << 20, 1 << 22  # entries in notes: of memory of all blocks, and of one block, which is soon dropped
+_PLACES = 16  # accesses whose grains are kept
+_MOST_NOTED = 1 << 23, 1 << 22  # entries in notes: of memory of all blocks, and of one block
 _U = np.uint64
 
 Overwritten = Callable[[Touch, Array, Origin], None]
@@ -91,6 +107,14 @@ class Shadow:
         """Note a load, of elements of so many bytes; return its poison, `[n, size]`, or None if there is none."""
         return None
 
+    def loads_quietly(self, touch: Touch) -> bool:
+        """Note weak loads of several runs if nothing is to be said about them and they have no poison.
+
+        Return False if that is not known; then nothing is noted.
+        """
+        touch.now()
+        return True
+
     def writers(self, touch: Touch) -> Array | None:
         """Return the words of the last writers of what lanes access, by grain, `[n, m]`; None without writers."""
         return None
@@ -106,10 +130,13 @@ class Shadow:
     def stored(self, touch: Touch, data: Array, last: Array | None) -> None:
         """Note that lanes have stored."""
 
-    def updates(self, touch: Touch, element: int, *, decides: bool = True) -> tuple[Poison | None, Array | None]:
+    def updates(
+        self, touch: Touch, element: int, *, decides: bool = True, contests: bool = True
+    ) -> tuple[Poison | None, Array | None]:  # fmt: skip
         """Note that lanes are to change elements; return their poison, and which are contested, `[n, elements]`.
 
-        Poison that is stored there is reported if it `decides` something.
+        Poison that is stored there is reported if it `decides` something. Without `contests`, contested elements are
+        not looked for.
         """
         self._written = True
         return None, None
@@ -117,7 +144,7 @@ class Shadow:
     def updated(self, touch: Touch, element: int, taken: Taken) -> None:
         """Note that lanes have changed elements."""
 
-    def reserves(self, touch: Touch, data: Array) -> None:
+    def reserves(self, touch: Touch, data: Content) -> None:
         """Note that an asynchronous operation writes bytes, `[n, size]`, until it `completes`."""
 
     def completes(self, touch: Touch) -> None:
@@ -147,6 +174,9 @@ class Shadow:
 
     def report_left(self, start: int) -> None:
         """Report poison that is left when a launch ends in memory that begins at an address."""
+
+    def end(self) -> None:
+        """Give back memory: there are no more accesses."""
 
     def forgets(self, touch: Touch) -> None:
         """Mark bytes as unwritten again."""
@@ -208,9 +238,11 @@ class Grains:
         self.grain, self.one_block = _FIRST if known is None else known.grain, scope <= ThreadScope.CTA
         self.count, self._phase = -(-(size + phase) // _FIRST) * (_FIRST // self.grain), phase
         self._block = block
+        self._places: dict[int, tuple[Array, int, int, GrainRuns]] = {}  # by the identity of offsets
         self.writer: GrainTable | None = None
         self.written = None if written is True else np.zeros(self.count, bool) if known is None else known.flags
         self.readers: tuple[GrainTable, ...] = ()
+        self._surely_written: set[tuple[int, bytes]] = set()  # large accesses, by grains of a lane and the first ones
         self._pending: GrainTable | None = None
         self._under_way = 0
         self._notes: list[Note] = []
@@ -224,17 +256,33 @@ class Grains:
         """Return the grains of accesses of a size at offsets `[n]`."""
         if size % self.grain:
             self._cut(gcd(size, self.grain))
+        if (held := self._places.get(id(offset))) is not None and held[1:3] == (size, self.grain):
+            return held[3]
         first = (offset + self._phase if self._phase else offset) >> self.grain.bit_length() - 1
-        return GrainRuns(first, max(1, size // self.grain))
+        runs = GrainRuns(first, max(1, size // self.grain))
+        if len(self._places) >= _PLACES:
+            self._places.clear()
+        self._places[id(offset)] = offset, size, self.grain, runs  # an access asks often, and another of its lanes
+        return runs
 
     @property
     def known(self) -> WrittenGrains | bool:
         """What has been written; True for all."""
         return self.written is None or WrittenGrains(self.grain, self.written)
 
+    def end(self) -> None:
+        """Give back the tables: there are no more accesses."""
+        for table in (self.writer, self._pending, *self.readers):
+            if table is not None:
+                table.end()
+        self.writer = self._pending = None
+        self.readers = ()
+        self._places.clear()
+
     def _cut(self, grain: int) -> None:
         """Rule 1."""
         times = self.grain // grain
+        self._surely_written.clear()
         self.grain, self.count = grain, self.count * times
         if self.writer is not None:
             self.writer = self.writer.finer(times)
@@ -262,13 +310,30 @@ class Grains:
 
     def note_written(self, grains: GrainRuns) -> None:
         """Note that grains are written."""
-        if self.written is not None:
+        if self.written is not None and not self._known_as_written(grains):
             set_flags(self.written, grains, True)
+
+    def all_written(self, grains: GrainRuns) -> bool:
+        """Whether all of some grains are written."""
+        if self.written is None or self._known_as_written(grains):
+            return True
+        if not all_set(self.written, grains):
+            return False
+        if grains.each >= _LARGE:
+            if len(self._surely_written) >= _MOST_LARGE:
+                self._surely_written.clear()
+            self._surely_written.add((grains.each, grains.first.tobytes()))
+        return True
+
+    def _known_as_written(self, grains: GrainRuns) -> bool:
+        """Whether an earlier look has found these very grains written: loops come to a stage again and again."""
+        return grains.each >= _LARGE and (grains.each, grains.first.tobytes()) in self._surely_written
 
     def forget(self, grains: GrainRuns) -> None:
         """Note that grains are unwritten."""
         if self.written is None:
             self.written = np.ones(self.count, bool)
+        self._surely_written.clear()
         set_flags(self.written, grains, False)
 
     def mark(self, start: int, stop: int, written: bool) -> None:
@@ -280,6 +345,7 @@ class Grains:
             self._cut(grain)
         if self.written is None:
             self.written = np.ones(self.count, bool)
+        self._surely_written.clear()
         self.written[first // grain : last // grain] = written
 
     # Rule 5
@@ -322,19 +388,22 @@ class Grains:
                 self._read()
 
     def _note(self, grains: GrainRuns, words: Array, time: int) -> Note:
-        return Note(grains, words, time, self._span(grains))
+        return Note(grains, words, time, self.span(grains))
 
-    def _span(self, grains: GrainRuns) -> tuple[int, int]:
+    def span(self, grains: GrainRuns) -> tuple[int, int]:
         """Return between which grains of a block some are."""
-        first = grains.first % (self._block // self.grain) if self._block else grains.first
-        return int(first.min(initial=self.count)), int(first.max(initial=0)) + grains.each
+        if not len(grains.first):
+            return self.count, grains.each
+        if grains.span is None:
+            grains.span = bounds(grains.first, grains.each, self._block // self.grain)
+        return grains.span
 
     def ended(self, grains: GrainRuns, ends: Callable[[Note], Array | None]) -> bool:
         """Drop the noted reads that a write of grains ends; False if it does not end all that it meets.
 
         `ends` returns which of a note's reads the write does not meet, or None if it meets some that it may not end.
         """
-        span = self._span(grains)
+        span = self.span(grains)
         left: list[tuple[list[Note], int, Array]] = []
         for notes in (self._notes, self._exact):
             for at, one in enumerate(notes):
@@ -352,34 +421,44 @@ class Grains:
                 del notes[at]
         return True
 
-    def read(self, floor: int, *, exact: bool, grains: GrainRuns | None = None) -> tuple[GrainTable, ...]:
-        """Return the readers of some grains, or of all: three tables of words, or none."""
-        if exact and self.one_block:
-            self._keep(floor)
+    def read(
+        self, floor: int, *, exact: bool, some: bool = False, grains: GrainRuns | None = None
+    ) -> tuple[GrainTable, ...]:  # fmt: skip
+        """Return the readers of some grains, or of all: three tables of words, or none; `meetings` has the others.
+
+        If only some threads are ordered, all reads are kept, or with `some` the last ones.
+        """
+        if (exact or some) and self.one_block:
+            self._keep(floor, None if exact else _MOST_NOTES)
         else:
-            self._read(None if grains is None else self._span(grains))
+            self._read(None if grains is None else self.span(grains))
         return self.readers
 
-    def _keep(self, floor: int) -> None:
-        """Keep all reads since `floor`; those of asynchronous operations, which never become old, in the tables."""
+    def _keep(self, floor: int, most: int | None = None) -> None:
+        """Keep all reads since `floor`, or so many; those of operations, which never become old, in the tables."""
         far = [x for x in self._notes if x.time == AFTER_ALL]
-        self._exact = [x for x in (*self._exact, *self._notes) if floor <= x.time < AFTER_ALL]
-        self._notes = far
+        kept = [x for x in (*self._exact, *self._notes) if floor <= x.time < AFTER_ALL]
+        old = 0 if most is None else max(len(kept) - most, 0)
+        self._exact, self._notes = kept[old:], [*kept[:old], *far]
         self._read()
 
     def meetings(self, grains: GrainRuns) -> tuple[Array, Array, Array]:
         """Return all kept reads of some grains, `[n, m]`: lane, place and word of each."""
         if not self._exact:
             return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, _U)
-        flat, span = grains.all.reshape(-1), self._span(grains)
+        flat, span = grains.all.reshape(-1), self.span(grains)
         found: list[tuple[Array, Array]] = []
         for one in self._exact:
             mine, its = _common(flat, one.grains) if one.meets(span) else (flat[:0], flat[:0])
             if len(mine):
-                found.append((mine, one.words[its // one.grains.each]))
+                each = one.grains.each
+                found.append((mine, (one.words if each == 1 else np.repeat(one.words, each))[its]))
         mine = np.concatenate([x for x, _ in found]) if found else np.zeros(0, np.int64)
         words = np.concatenate([x for _, x in found]) if found else np.zeros(0, _U)
-        return mine // grains.each, mine % grains.each, words
+        if grains.each == 1:  # there may be many more pairs than grains
+            return mine, np.zeros(len(mine), np.int64), words
+        lane, place = np.divmod(np.arange(len(flat)), grains.each)
+        return lane[mine], place[mine], words
 
     # Rule 6
 
@@ -445,6 +524,9 @@ def _common(flat: Array, known: GrainRuns) -> tuple[Array, Array]:
     held = held[order]
     first, last = np.searchsorted(held, flat, "left"), np.searchsorted(held, flat, "right")
     many = last - first
+    ends = np.cumsum(many)
+    if not len(ends) or not ends[-1]:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
     mine = np.repeat(np.arange(len(flat)), many)
-    its = np.arange(len(mine)) - np.repeat(np.cumsum(many) - many, many) + np.repeat(first, many)
+    its = np.arange(len(mine)) + np.repeat(first - ends + many, many)
     return mine, order[its]

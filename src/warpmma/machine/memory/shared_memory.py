@@ -18,7 +18,7 @@ import numpy as np
 
 from ..._arrays import Array, frozen
 from ...operations import RANK_BIT
-from ..base import Lanes, Site, flat, locate
+from ..base import SPARE, Lanes, Site, flat, in_blocks, locate
 from ..order import VectorClock, VectorClocks, block_of, thread_of
 from ..report import Reporter, element_at
 from .access_shadow import AccessShadow
@@ -83,7 +83,10 @@ class SharedMemory(Space):
     @cached_property
     def _all(self) -> Allocation:
         """The memory of all blocks, made at the first access."""
-        data = np.zeros(self._lanes.shape[0] * self._stride // 8, np.uint64).view(np.uint8)
+        size = self._lanes.shape[0] * self._stride
+        self._piece = SPARE.take(size)
+        data = self._piece[:size]
+        data[:] = 0
         # Not a method: memory in a reference cycle would stay until the next garbage collection.
         element = partial(_element, self._variables) if self._cluster == 1 else partial(_of_rank, self._variables)
         key = "shared", self._clocks.blocks.start
@@ -111,6 +114,13 @@ class SharedMemory(Space):
         """Yield all bytes, if any was accessed."""
         if "_all" in vars(self):
             yield self._all.data
+
+    def end(self) -> None:
+        """Give back memory: the batch ends."""
+        if "_all" in vars(self):
+            self._all.shadow.end()
+            SPARE.give_back([self._piece])
+            del self._all
 
     def watches(self, what: str, *, reads: Look, writes: Watch) -> None:
         """Let functions see accesses: see `Shadow.watches`."""
@@ -176,7 +186,7 @@ class SharedMemory(Space):
             report_outlived(self._reporter, self._lanes.shape, word, site, number)
 
     def outlived(self, block: int, words: Array) -> None:
-        """Report arrivals of other blocks, access words, at mbarriers of a block that may have ended before (A18)."""
+        """Report signals of other blocks, access words, at mbarriers of a block that may have ended before (A18)."""
         number = self._clocks.blocks[block]
         at: dict[Site, Array] = {}
         for word in words:
@@ -184,9 +194,7 @@ class SharedMemory(Space):
                 lanes = at.setdefault(site, np.zeros(self._lanes.shape, bool))
                 lanes[(block_of(word) - self._clocks.blocks.start, *thread_of(word))] = True
         name = self._reporter.block_named(number)
-        says = (
-            f"at an mbarrier of {name}; no thread of {name} waits for that phase, and nothing else orders the arrival"
-        )
+        says = f"at an mbarrier of {name}; no thread of {name} waits for that phase, and nothing else orders the signal"
         for site, lanes in at.items():
             self._reporter.report("race", site, lanes, detail=f"{says} before the last one ends", rule="A18")
 
@@ -301,6 +309,8 @@ class SharedMemory(Space):
             by_block = inside.reshape(len(self._base), -1)
             by_block += self._base[:, :, 0] + start
             offset = inside
+        elif inside is not None:
+            offset = in_blocks(inside, lanes, self._stride, start)
         else:
             place = self._base + address.astype(np.int64) if place is None else place
             offset = place.reshape(-1) if lanes.all() else place[lanes]

@@ -150,6 +150,12 @@ class GlobalSpace(Space):
         """See `Space.touch`."""
         return self._memory.touched(self._clocks, site, address, size, lanes, alignment)
 
+    def whole(
+        self, site: Site, address: Array, lanes: Array, at: Array, size: int, runs: int
+    ) -> tuple[Allocation, Touch] | None:  # fmt: skip
+        """See `GlobalMemory.whole`."""
+        return self._memory.whole(self._clocks, site, address, lanes, at, size, runs)
+
     def contents(self) -> Iterator[Array]:
         """Return the bytes of every array that was accessed."""
         return self._memory.contents()

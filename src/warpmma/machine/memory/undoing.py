@@ -13,11 +13,13 @@ from __future__ import annotations
 import numpy as np
 
 from ..._arrays import Array
+from ..base import SPARE, move, new_pages
 from ..report import Reporter
 from .address_space import AddressSpace, Region
 from .shadow_memory import WrittenGrains
 
 _PAGE = 12  # bits of an offset within a page
+_MOST_ROOM = 1 << 26
 MOST_KEPT = 1 << 30
 """Bytes of pages that are kept of a launch, at most."""
 
@@ -64,44 +66,57 @@ class KeptPages:
     """
 
     def __init__(self, budget: Budget, region: Region) -> None:
+        self._pieces: list[Array] = []
         self._budget, self._data, self._written = budget, region.data, region.written
         if isinstance(region.written, WrittenGrains):
             self._written = WrittenGrains(region.written.grain, region.written.flags.copy())
         self._kept: Array | None = None  # bool, by page; made at the first write
-        self._runs: dict[int, Array] = {}  # pages beside each other, by the offset of the first
+        self._pages: list[tuple[Array, Array]] = []  # where whole pages begin, `[n]`, and their bytes
+        self._tail: Array | None = None  # the last page, if it is not a whole one
+        self._room = np.zeros(0, np.uint8)  # for more pages
         self._all = False
 
     def keep(self, offset: Array, size: int) -> None:
         """Keep the pages that accesses at offsets `[n]` are about to write."""
         if self._all or not len(offset):
             return
-        if len(self._data) <= 1 << _PAGE:
-            self._all = True
-            self._take(np.zeros(1, np.int64))
-            return
         if self._kept is None:
             self._kept = np.zeros(-(-len(self._data) >> _PAGE), bool)
-        first, last = int(offset.min()) >> _PAGE, (int(offset.max()) + size - 1) >> _PAGE
-        if self._kept[first : last + 1].all():
+        pages = new_pages(self._kept, offset, size, _PAGE)
+        if not len(pages):
             return
-        starts, ends = offset >> _PAGE, (offset + (size - 1)) >> _PAGE
-        pages = np.unique(np.concatenate([np.minimum(starts + i, ends) for i in range(int((ends - starts).max()) + 1)]))
-        pages = pages[~self._kept[pages]]
-        self._kept[pages] = True
-        self._take(pages)
+        self._all = bool(self._kept.all())
+        whole = len(self._data) >> _PAGE << _PAGE
+        if len(self._data) > whole and (last := pages == whole).any():
+            pages = pages[~last]
+            if self._budget.take(len(self._data) - whole):
+                self._tail = self._data[whole:].copy()
+        if len(pages) and self._budget.take(len(pages) << _PAGE):
+            self._take(pages)
 
     def _take(self, pages: Array) -> None:
-        for run in np.split(pages, np.flatnonzero(np.diff(pages) != 1) + 1):
-            if len(run):
-                data = self._data[int(run[0]) << _PAGE : (int(run[-1]) + 1) << _PAGE]
-                if self._budget.take(len(data)):
-                    self._runs[int(run[0]) << _PAGE] = data.copy()
+        """Keep whole pages, in pieces of memory that grow with what is kept."""
+        size = len(pages) << _PAGE
+        if len(self._room) < size:
+            kept = sum(len(data) for _, data in self._pages)
+            self._room = SPARE.take(max(size, min(kept, _MOST_ROOM)))
+            self._pieces.append(self._room)
+        into, self._room = self._room[:size], self._room[size:]
+        move(self._data, pages, into, np.arange(0, size, 1 << _PAGE), 1 << _PAGE)
+        self._pages.append((pages, into))
 
     def restore(self, region: Region) -> None:
         """Write the pages back."""
-        for start, data in self._runs.items():
-            self._data[start : start + len(data)] = data
+        for pages, data in self._pages:
+            move(data, np.arange(0, len(data), 1 << _PAGE), self._data, pages, 1 << _PAGE)
+        if self._tail is not None:
+            self._data[len(self._data) - len(self._tail) :] = self._tail
         region.written = self._written
+
+    def end(self) -> None:
+        """Give back memory; nothing can be restored any more."""
+        SPARE.give_back(self._pieces)
+        self._pages, self._pieces, self._room = [], [], np.zeros(0, np.uint8)
 
 
 class Undoing:
@@ -149,3 +164,10 @@ class Undoing:
             self._space.remove(region)
         for region in self._released:
             self._space.restore(region)
+        self.end()
+
+    def end(self) -> None:
+        """Give back memory: the launch is not undone."""
+        for _, pages in self._regions:
+            pages.end()
+        self._regions.clear()

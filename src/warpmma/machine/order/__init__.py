@@ -3,6 +3,7 @@
 from .access_words import (
     AFTER_ALL,
     BLOCK_BIT,
+    STRONG,
     THREAD_BIT,
     WARP_BIT,
     Agents,

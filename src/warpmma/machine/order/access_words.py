@@ -9,7 +9,7 @@ lies. The strength is 0 for a weak access, otherwise the number of its scope in 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
 from typing import Any
@@ -145,4 +145,4 @@ class Agents:
 
     def strong(self, scope: ThreadScope) -> Agents:
         """Return the same agents with strong accesses of a scope."""
-        return replace(self, words=self.words | _STRENGTHS[scope])
+        return Agents(self.words | _STRENGTHS[scope], self.first)

@@ -93,6 +93,19 @@ class AcquiredClocks:
                     result[some] |= clock_beyond.covers(words[some])
         return result
 
+    def crossed_until(self, threads: tuple[Array, ...], space: str) -> Array:
+        """Return before which time accesses of all threads of the own block have crossed to a space, `[n]`.
+
+        For threads by block, warp and lane, `[n]` each. `covers` knows of more: each thread has a time of its own.
+        """
+        which, until = self._which[threads], np.zeros(len(threads[0]), np.int64)
+        for number in _distinct(which):
+            clock = self._clocks[number]
+            if clock is not None and (crossed := clock.crossed.get(space)) is not None:
+                some = which == number
+                until[some] = crossed.least[threads[0][some]]
+        return until
+
     def known_to(self, threads: Any) -> VectorClock | None:
         """Return the joined clock of some threads of a block, by index."""
         which, row = self._which[threads].reshape(-1), self._row[threads].reshape(-1)

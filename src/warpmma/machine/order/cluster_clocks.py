@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -85,9 +86,12 @@ class ClusterColumns:
         """Return clocks of what has crossed, alone."""
         return ClusterClocks(self, np.zeros((self.shape[0], 0), np.int32), crossed)
 
-    def of_accesses(self, words: Array) -> ClusterClocks:
-        """Return clocks of accesses, words `[n]`, alone: nothing else that their agents did."""
-        row, column = self.places(words, new=True)
+    def of_accesses(self, words: Array, places: tuple[Array, Array] | None = None) -> ClusterClocks:
+        """Return clocks of accesses, words `[n]`, alone: nothing else that their agents did.
+
+        `places` are their rows and columns, if they are known.
+        """
+        row, column = self.places(words, new=True) if places is None else places
         times = np.zeros((self.shape[0], self.shape[1] + len(self.agents)), np.int32)
         np.maximum.at(times, (row, column), time_of(words).astype(np.int32) + 1)
         return ClusterClocks(self, times)
@@ -118,6 +122,15 @@ class ClusterClocks:
         known = (row == rows) & (column >= 0) & (column < self.times.shape[1])
         until = self.times[np.where(known, row, 0), np.where(known, column, 0)]
         return np.asarray(known & (time_of(words).astype(np.int64) < until))
+
+    @cached_property
+    def least(self) -> Array:
+        """The time before which accesses of all threads of a block happen before what its threads do, `[block]`."""
+        threads = self.columns.shape[1]
+        if self.times.shape[1] < threads:
+            return np.zeros(self.columns.shape[0] * self.columns.cluster, np.int64)
+        of_blocks = self.times[:, :threads].reshape(-1, threads // self.columns.cluster)
+        return np.asarray(of_blocks.min(axis=1).astype(np.int64))
 
     def uncrossed(self) -> ClusterClocks:
         """Return the same clocks without what has crossed."""
@@ -223,5 +236,7 @@ class Passed(NamedTuple):
         """Return what comes to some clusters, bool `[row]`."""
         if rows.all():
             return self
+        if not rows.any():
+            return Passed()
         beyond = {row: clock for row, clock in self.beyond.items() if rows[row]}
         return Passed(None if self.clocks is None else self.clocks.only(rows), beyond)

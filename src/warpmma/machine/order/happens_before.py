@@ -42,7 +42,7 @@ import numpy as np
 from ..._arrays import Array, frozen
 from ...operations import MemoryOrder
 from ...registers import LANES
-from ..base import GrainRuns, GrainTable, Site, ordered
+from ..base import GrainRuns, GrainTable, Site, ordered, words_of_lanes
 from .access_words import (
     AFTER_ALL,
     BLOCK_BIT,
@@ -247,8 +247,7 @@ class VectorClocks:
             self.touched[...] = time
             words = keys.reshape(-1) | _U(time) << TIME_BIT
         else:
-            self.touched[lanes.any(axis=-1)] = time
-            words = keys[lanes] | _U(time) << TIME_BIT
+            words = words_of_lanes(keys, lanes, count, time, int(TIME_BIT), self.touched)
         return Agents(words, self._first)
 
     # Rule 2
@@ -375,16 +374,24 @@ class VectorClocks:
         """Return what threads, bool `[block, warp, lane]`, pass on now, joined by cluster."""
         return self.moment().passed_by(threads)
 
-    def of_accesses(self, words: Array) -> Passed:
+    def of_accesses(self, words: Array, places: tuple[Array, Array] | None = None) -> Passed:
         """Return clocks of asynchronous accesses, words `[n]`, alone: nothing else that their threads did."""
-        return Passed(self.causality.columns.of_accesses(words))
+        return Passed(self.causality.columns.of_accesses(words, places))
 
     def observe(self, threads: Array, words: Array) -> None:
         """Let threads, block, warp and lane of each, `[n, 3]`, acquire asynchronous accesses, words `[n]`."""
-        _, column = self.causality.columns.places(words, new=True)
+        if not len(words):
+            return
+        begin = np.flatnonzero(np.append(True, words[1:] != words[:-1]))  # lanes of a warp observe the same one
+        runs, each = words[begin], np.diff(begin, append=len(words))
+        row, column = self.causality.columns.places(runs, new=True)
+        if (column == column[0]).all():
+            self.causality.acquire(threads, self.of_accesses(runs, (row, column)))
+            return
         for agent in np.unique(column):
             of = column == agent
-            self.causality.acquire(threads[of], self.of_accesses(words[of]))
+            its = self.of_accesses(runs[of], (row[of], column[of]))
+            self.causality.acquire(threads[np.repeat(of, each)], its)
 
     def acquired(self, warps: Array, until: Array, lanes: Array) -> Array:
         """Return which other warps the clocks that warps have acquired order before them, `[block, warp, other]`.
@@ -476,6 +483,12 @@ class VectorClocks:
         bad = words != 0 if operations else (words != 0) & ~asynchronous(words)
         if not bad.any():
             return None
+        if self.causality.active and not operations:  # most have, when all threads of the block had reached a time
+            until = self.causality.held.crossed_until((who.block, who.warp, who.lane), space).astype(_U)[:, None]
+            own = words >> BLOCK_BIT == who.words[:, None] >> BLOCK_BIT
+            bad &= ~own | (time_of(words) >= until)
+            if not bad.any():
+                return None
         lane, column = np.nonzero(bad)
         if self.causality.active:
             threads = who.block[lane], who.warp[lane], who.lane[lane]

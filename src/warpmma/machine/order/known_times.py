@@ -3,10 +3,11 @@
 Most accesses are ordered. Where clocks that threads have acquired order them, asking each clock about each access takes
 far longer than the access. The rules:
 
-1. A row has the times of one clock for one block: for each thread of it, and then for each number that an mbarrier of
-   it may have as an agent. Row 0 knows nothing: it is that of threads that have acquired no clock.
+1. A row has the times of one clock for one block: for each thread of it, then for each number that an mbarrier of it
+   may have as an agent, then for the groups of each thread, and then for each of its warpgroups. Row 0 knows nothing:
+   it is that of threads that have acquired no clock.
 2. A row is made when a check needs it. Who replaces the clock of a thread also forgets its row.
-3. A check proves that all accesses are ordered, or says nothing: what other blocks did, or bulk groups, is in no row.
+3. A check proves that all accesses are ordered, or says nothing: what other blocks did is in no row.
 4. If there is no room for more rows, all are forgotten. If one check needs more than there may be, it says nothing.
 """
 
@@ -19,7 +20,7 @@ import numpy as np
 
 from ..._arrays import Array
 from ...registers import LANES
-from ..base import Bits, GrainRuns, GrainTable, KnownRows, ends_reads, ordered_by
+from ..base import WARPGROUP_BITS, Bits, GrainRuns, GrainTable, KnownRows, ends_reads, ordered_by
 from .access_words import BLOCK_BIT, LAST_TIME, THREAD_BIT, THREADS, TIME_BIT, Agents, Completes, time_of
 from .acquired_clocks import AcquiredClocks
 from .cluster_clocks import ClusterClocks, ClusterColumns
@@ -27,7 +28,12 @@ from .vector_clock import VectorClock
 
 _BITS = Bits(int(THREAD_BIT), int(BLOCK_BIT), int(TIME_BIT), LAST_TIME)
 _NUMBER_BITS = int(BLOCK_BIT) - int(THREAD_BIT)
-_OF_MBARRIERS = int(Agents(np.zeros(1, np.uint64), 0).completed(Completes.MBARRIER).words[0] >> BLOCK_BIT)
+# By which bits the block differs in the words of an agent other than a thread; in the order of the columns.
+_OF = {
+    int(Agents(np.zeros(1, np.uint64), 0).completed(how).words[0] >> BLOCK_BIT): how
+    for how in (Completes.MBARRIER, Completes.GROUPS, Completes.WARPGROUP)
+}
+_MBARRIERS, _WARPGROUPS = int(THREADS) + 1, (int(THREADS) >> WARPGROUP_BITS) + 1  # columns of a row
 _UNKNOWN = -1
 _MOST = 4096  # rows; for many blocks, more
 _CLOCKS = 16  # of all blocks, for which there is room
@@ -47,7 +53,9 @@ class KnownTimes:
         self._columns, self._first, self._blocks = columns, columns.first, blocks
         self._threads = columns.warps * LANES
         self._shape = blocks, columns.warps, LANES
-        self._row: Array | None = None  # made when it is needed
+        self._row: Array | None = None  # made when it is needed, as is the table
+        self._times: Any = None
+        self._beyond = False  # whether any row has been told of what is known beside cluster clocks
 
     def forget(self, threads: Any) -> None:
         """Forget the rows of threads, given by an index of `[block, warp, lane]` (rule 2)."""
@@ -93,7 +101,8 @@ class KnownTimes:
         """Make the rows that a check misses, until it misses none; False if it fails, or there is no room."""
         row = self._rows()
         while True:
-            missing = check(KnownRows(self._first + 1, self._threads, _OF_MBARRIERS, row, self._times))
+            mbarrier, groups, warpgroup = _OF
+            missing = check(KnownRows(self._first + 1, self._threads, mbarrier, groups, warpgroup, row, self._times))
             if missing is None:
                 return False
             if not len(missing):
@@ -115,15 +124,18 @@ class KnownTimes:
         """
         block, warp, lane = threads
         apart = (words >> BLOCK_BIT) ^ (block + (self._first + 1)).astype(np.uint64)
-        asked = (apart != 0) & (apart != np.uint64(_OF_MBARRIERS))
+        asked: Array = np.isin(apart, np.array([0, *_OF], np.uint64), invert=True)
         if asked.all():
             return asked, asked
         place, row = block * self._threads + warp * LANES + lane, self._rows()
         missing = row[place] < 0
         if missing.any() and not self._make(place[missing], place, held):
             return np.ones(len(words), bool), np.ones(len(words), bool)
-        number = (words >> THREAD_BIT & THREADS).astype(np.int64) + np.where(apart != 0, self._threads, 0)
-        return asked | (time_of(words) >= self._times[row[place], number]), asked
+        column = (words >> THREAD_BIT & THREADS).astype(np.int64)
+        for its, how in _OF.items():
+            if (some := apart == np.uint64(its)).any():
+                column[some] = self._column(how, column[some])
+        return asked | (time_of(words) >= self._times[row[place], np.where(asked, 0, column)]), asked
 
     def _rows(self) -> Array:
         """Return the row of each thread of the batch."""
@@ -147,7 +159,7 @@ class KnownTimes:
                 row[:] = _UNKNOWN
                 self._restart()
                 return self._make(every, every, held, again=True)
-            new = np.unique(blocks)
+            new = np.flatnonzero(np.bincount(blocks))
             new = new[~self._written[first + new]]
             if len(new):
                 self._write(first, new, clock, beyond)
@@ -164,32 +176,48 @@ class KnownTimes:
     def _write(self, first: int, blocks: Array, clock: ClusterClocks | None, beyond: VectorClock | None) -> None:
         """Write the rows of a clock for blocks of the batch (rule 1)."""
         rows, its = first + blocks, self._columns
-        self._written[rows] = True
-        if clock is not None:
-            times, numbers = clock.times, its.shape[1]
-            if times.shape[1]:
-                self._times[rows, : self._threads] = times[:, :numbers].reshape(self._blocks, -1)[blocks]
-            for column, (how, rank, number) in enumerate(its.agents[: max(times.shape[1] - numbers, 0)], numbers):
-                if how == Completes.MBARRIER:
-                    some = blocks % its.cluster == rank
-                    self._times[rows[some], self._threads + number] = times[its.rows(blocks[some]), column]
+        every, numbers = len(rows) == self._blocks, its.shape[1]
+        where: Any = slice(first, first + self._blocks) if every else rows
+        self._written[where] = True
+        if self._beyond:
+            self._times[where] = 0
+        times = np.zeros((its.shape[0], numbers), np.int32) if clock is None or not clock.times.size else clock.times
+        of_threads = times[:, :numbers].reshape(self._blocks, -1)
+        self._times[where, : self._threads] = of_threads if every else of_threads[blocks]
+        # The columns of agents that no clock of the batch has are 0 in all rows.
+        for column, (how, rank, number) in enumerate(its.agents, numbers):
+            if (at := self._column(how, number)) >= 0:
+                some = slice(None) if its.cluster == 1 else blocks % its.cluster == rank
+                known = times[its.rows(blocks[some]), column] if column < times.shape[1] else 0
+                self._times[rows[some], at] = known
         if beyond is not None:
+            self._beyond = True
             for row, block in zip(rows.tolist(), blocks.tolist(), strict=True):
                 self._join(self._times[row], beyond, block)
 
     def _join(self, times: Array, clock: VectorClock, block: int) -> None:
-        of = np.minimum(clock.of_block(self._first, block), LAST_TIME + 1).astype(np.uint32)
-        np.maximum(times[: self._threads], of, out=times[: self._threads])
-        number = self._first + 1 + block ^ _OF_MBARRIERS
+        threads = np.minimum(clock.of_block(self._first, block), LAST_TIME + 1).astype(np.uint32)
+        np.maximum(times[: self._threads], threads, out=times[: self._threads])
         for agent, time in clock.agents.items():
-            if agent >> _NUMBER_BITS == number:
-                at = self._threads + (agent & int(THREADS))
+            if (how := _OF.get(agent >> _NUMBER_BITS ^ self._first + 1 + block)) is not None:
+                at = self._column(how, agent & int(THREADS))
                 times[at] = max(int(times[at]), time)
 
+    def _column(self, how: int, number: Any) -> Any:
+        """Return the column of an agent other than a thread, or of several, `[n]`; -1 for a thread (rule 3)."""
+        if how == Completes.MBARRIER:
+            return self._threads + number
+        if how == Completes.GROUPS:
+            return self._threads + _MBARRIERS + number
+        if how == Completes.WARPGROUP:
+            return 2 * self._threads + _MBARRIERS + (number >> WARPGROUP_BITS)
+        return -1
+
     def _restart(self) -> None:
-        """Begin with no rows but the first (rule 1); memory that is not written costs nothing."""
-        rows = max(_MOST, _CLOCKS * self._blocks) + 1
-        self._times: Array = np.zeros((rows, self._threads + int(THREADS) + 1), np.uint32)
-        self._written: Array = np.zeros(rows, bool)
+        """Begin with no rows but the first (rule 1); memory of rows that are not written costs nothing."""
+        if self._times is None:
+            rows = max(_MOST, _CLOCKS * self._blocks) + 1
+            self._times = np.zeros((rows, 2 * self._threads + _MBARRIERS + _WARPGROUPS), np.uint32)
+        self._written: Array = np.zeros(len(self._times), bool)
         self._of: dict[tuple[ClusterClocks | None, VectorClock | None], int] = {}
         self._count = 1

@@ -1,5 +1,6 @@
 """Programs of the machine: numbered steps."""
 
+from .accumulators import product_registers
 from .flights import loads_in_flight
 from .liveness import dead_slots
 from .steps import (
@@ -16,6 +17,8 @@ from .steps import (
     InstructionStep,
     Inverted,
     LoadsInFlight,
+    ProductRegister,
+    ProductRegisters,
     Program,
     ReadOnly,
     Return,
@@ -24,3 +27,4 @@ from .steps import (
     StepOperand,
     Sum,
 )
+from .stores_before_waits import early_stores

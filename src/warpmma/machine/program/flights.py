@@ -5,11 +5,11 @@ barrier and a fence of the generic proxy do not wait for loads (measured), so a 
 overwrite what a load in front of the signal still has to read. The rules:
 
 1. A use is any step that reads the register, whatever it does with the value; a `fence.proxy.async` of shared memory
-   counts as a use of all that its thread has loaded (measured). So does `wgmma.wait_group`: DeepGEMM and CUTLASS rest
-   on a product taking longer than a few loads. That is a delay: with 17 conflicting loads it fails (measured). A `mov`
-   is none: ptxas removes moves, so the register that it writes stands for the same load, and packing and unpacking
-   alike. ptxas may move other arithmetic behind the signal, too; that is not known here, and the fence that "strict"
-   demands (A12) is the only promise.
+   counts as a use of all that its thread has loaded (measured). `wgmma.wait_group` counts as one of a few loads alone:
+   how many are in flight shows while the machine runs (rule 6 of `sync.late_reads`). A `mov` is none: ptxas removes
+   moves, so the register that it writes stands for the same load, and packing and unpacking alike. ptxas may move other
+   arithmetic behind the signal, too; that is not known here, and the fence that "strict" demands (A12) is the only
+   promise.
 2. A load is in flight at a signal if a path leads from the load to the signal, and from there to the first use. Signals
    are barriers of a block, of a warp and of a cluster, arrivals, strong stores and atomics. A step with a guard counts
    as a use, and as a signal.
@@ -63,22 +63,25 @@ def loads_in_flight(program: Program) -> LoadsInFlight:
     if not late:
         return LoadsInFlight()
     looked_at: dict[int, int] = {}
+    delays: dict[int, int] = {}
     signals: set[int] = set()
     for block, known in zip(blocks, before, strict=True):
         flow = _Flow(bit, known)
         for pc in block:
             if (used := flow.used_by(steps[pc]) & late) != 0:
                 looked_at[pc] = used
+            if _delays(steps[pc]) and flow.open & late:
+                delays[pc] = flow.open & late
             if _signals(steps[pc]) and flow.open & late:
                 signals.add(pc)
             flow.step(pc, steps[pc])
     loads = [pc for pc in pcs if bit[pc] & late]
     numbers = {pc: i for i, pc in enumerate(loads)}
-    return LoadsInFlight(
-        numbers,
-        {pc: tuple(numbers[x] for x in loads if bit[x] & used) for pc, used in looked_at.items()},
-        frozenset(signals),
+    uses_, delays_ = (
+        {pc: tuple(numbers[x] for x in loads if bit[x] & some) for pc, some in found.items()}
+        for found in (looked_at, delays)
     )
+    return LoadsInFlight(numbers, uses_, delays_, frozenset(signals))
 
 
 @dataclass
@@ -213,9 +216,13 @@ def _signals(step: AnyStep) -> bool:
 
 
 def _waits_for_loads(row: Any) -> bool:
-    if isinstance(row, WarpgroupGroup):
-        return row.action == "wait_group"
     return isinstance(row, Fence) and "shared" in row.crosses
+
+
+def _delays(step: AnyStep) -> bool:
+    """Whether a step waits for a product, which takes longer than a few loads."""
+    row = step.row if isinstance(step, InstructionStep) else None
+    return isinstance(row, WarpgroupGroup) and row.action == "wait_group"
 
 
 def _moves(step: AnyStep) -> bool:

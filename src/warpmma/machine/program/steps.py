@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from ..._records import Shown
 from ..._text import counted
@@ -239,17 +239,65 @@ class LoadsInFlight:
         The number of each such load, by program counter.
     uses : mapping of int to tuple of int
         By program counter, which of them a step uses.
+    delays : mapping of int to tuple of int
+        By program counter, which of them may have returned where a step waits for a product, if they are few.
     signals : frozenset of int
         Program counters of the signals at which one is in flight.
     """
 
     loads: Mapping[int, int] = field(default_factory=dict)
     uses: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
+    delays: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     signals: frozenset[int] = frozenset()
 
     def concerns(self, pc: int) -> bool:
         """Whether a step is one of these."""
-        return pc in self.loads or pc in self.uses or pc in self.signals
+        return any(pc in some for some in (self.loads, self.uses, self.delays, self.signals))
+
+
+class ProductRegister(NamedTuple):
+    """What a step does to a register that a product of a warpgroup has, see `product_registers`.
+
+    Attributes
+    ----------
+    earlier : int
+        The step whose time matters: a product, or for a missing fence an access; -1 for the start of the program.
+    slot : int
+    operand : "A" or "D"
+        Which operand of a product the register belongs to.
+    """
+
+    earlier: int
+    slot: int
+    operand: Literal["A", "D"]
+
+
+@dataclass(frozen=True)
+class ProductRegisters:
+    """The steps that have to do with registers of products that are not complete: see `product_registers`.
+
+    Attributes
+    ----------
+    writes : mapping of int to tuple of ProductRegister
+        By program counter, registers of products that a step writes and that may be pending.
+    overlaps : mapping of int to tuple of ProductRegister
+        By product, registers of D that an earlier product has at another place, and perhaps no fence between.
+    unfenced : mapping of int to tuple of ProductRegister
+        By product, registers that an earlier step accesses, and perhaps no fence between.
+    products, fences, timed : frozenset of int
+        The products and the fences, and the steps whose time matters to `overlaps` and `unfenced`; empty if these are.
+    """
+
+    writes: Mapping[int, tuple[ProductRegister, ...]] = field(default_factory=dict)
+    overlaps: Mapping[int, tuple[ProductRegister, ...]] = field(default_factory=dict)
+    unfenced: Mapping[int, tuple[ProductRegister, ...]] = field(default_factory=dict)
+    products: frozenset[int] = frozenset()
+    fences: frozenset[int] = frozenset()
+    timed: frozenset[int] = frozenset()
+
+    def concerns(self, pc: int) -> bool:
+        """Whether a step is one of these."""
+        return pc in self.writes or pc in self.products or pc in self.fences or pc in self.timed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -276,6 +324,12 @@ class Program(Shown):
         By program counter, slots that are dead after the step: see `liveness`.
     in_flight : LoadsInFlight
         Loads that may be in flight at a signal, and the steps that have to do with them.
+    early_stores : frozenset of (Site, Site)
+        Lines of waits for reading, and of stores that ptxas may move in front of them: see `early_stores`.
+    registers_at_launch : int
+        Of a thread, where `setmaxnreg` changes them; 0 if they are not known.
+    products : ProductRegisters
+        The steps that have to do with registers of products of warpgroups.
     checked : bool
         Whether the operands are known to fit their rows, as in PTX, which checks them on loading; otherwise `check`
         does.
@@ -292,6 +346,9 @@ class Program(Shown):
     shared: tuple[range, ...] = ()
     dead_slots: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     in_flight: LoadsInFlight = field(default_factory=LoadsInFlight, repr=False, compare=False)
+    early_stores: frozenset[tuple[Site, Site]] = field(default=frozenset(), repr=False, compare=False)
+    registers_at_launch: int = field(default=0, repr=False, compare=False)
+    products: ProductRegisters = field(default_factory=ProductRegisters, repr=False, compare=False)
     checked: bool = field(default=False, repr=False, compare=False)
     kept: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 

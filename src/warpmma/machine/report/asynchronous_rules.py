@@ -54,7 +54,8 @@ RULES: Mapping[str, Rule] = MappingProxyType({
     ),
     "A7": Rule(
         "A thread that observes the completion, by a wait at the mbarrier or for the groups, is ordered behind the "
-        "operation, in both proxies. wait_group.read ends the reading alone.", "default", f"{_PTX}, 9.7.9.25.2",
+        "operation, in both proxies. wait_group.read ends the reading alone, for its thread and those that are ordered "
+        "behind it.", "default", f"{_PTX}, 9.7.9.25.2",
     ),
     "A8": Rule(
         "Between issue and completion, the destination may not be accessed and the source may not be written.",
@@ -70,7 +71,8 @@ RULES: Mapping[str, Rule] = MappingProxyType({
     "A10": Rule("expect_tx and complete_tx order nothing.", "default", f"{_PTX}, 9.7.13.15"),
     "A11": Rule(
         "mbarrier.init over an mbarrier that is in use, an arrival that counts zero, and mbarrier.inval where there is "
-        "no mbarrier, are undefined in PTX; an H200 begins again, and does nothing.", "strict",
+        "no mbarrier, are undefined in PTX; so are init and inval by several lanes at once. An H200 begins again, and "
+        "does nothing.", "strict",
         f"{_PTX}, 9.7.13.15; init and arrivals measured",
     ),
     "A12": Rule(
@@ -101,7 +103,8 @@ RULES: Mapping[str, Rule] = MappingProxyType({
     ),
     "A18": Rule(
         "What other blocks do in the shared memory of a block happens before the last thread of that block ends. "
-        "Arrivals at its mbarriers need no other order if a thread of it has found their phase complete. For a load "
+        "Arrivals at its mbarriers, and operations that complete there, need a thread of it that has found their phase "
+        "complete; for an arrival any other order does, too. For a load "
         "whose value is used before it, an arrival at the barrier of the cluster with .relaxed is enough.", "default",
         "measured: ld, st, atom, arrivals, st.async and copies to a block that exited, each fails the launch",
     ),
@@ -126,14 +129,46 @@ RULES: Mapping[str, Rule] = MappingProxyType({
     "A22": Rule(
         "A load from shared memory reads until its value is used for the first time, or its thread executes a "
         "fence.proxy.async. If its thread signals before that, a copy in bulk over the place has to come after that, "
-        "or after a fence.proxy.async that is ordered behind the signal. A mov does not count: ptxas removes it.",
+        "or after a fence.proxy.async that is ordered behind the signal. A mov does not count: ptxas removes it. A "
+        "wait for products counts as a use of few loads of a warp: of 8 wavefronts together, or one for each 8 columns "
+        "of D of the products behind the loads, 32 at most.",
         "default", "measured: loads in flight at the signal, 25 to 67 % of 5 to 10G wrong, after an arrival with "
-        "release, a named barrier and fence.acq_rel, too; after a use, or a proxy fence of readers or issuer, 0",
+        "release, a named barrier and fence.acq_rel, too; after a use, or a proxy fence of readers or issuer, 0; 8 "
+        "wavefronts before m64n8 0 of 4G, 17 up to 0.1 %, 32 up to 85 %; 128 before m64n256 0 of 2G with four steps, "
+        "96 % with two; while other warps load with conflicts, 1 before m64n8 36 to 80 %, which is not reported",
     ),
     "A23": Rule(
         "What cp.async has written and its thread has waited for crosses to the async proxy by a fence.proxy.async, as "
         "any other write of a thread does.", "strict", f"{_PTX}, 9.7.9.25.2; measured: without a fence, read by a bulk "
         "store or as A or B of wgmma, 0 of 284G old, with a wait for all or at an mbarrier",
+    ),
+    "A24": Rule(
+        "tensormap.cp_fenceproxy copies a map for every lane of its warp: what one of them has written to the map in "
+        "shared memory has to be ordered before all of them, by bar.warp.sync.", "strict",
+        f"{_PTX}, 9.7.9.27; measured: without it, 0 of 106M copies used the old map, whichever lanes wrote",
+    ),
+    "A25": Rule(
+        "Until a warp has waited for its product, no step writes a register of the product's D, nor one of its A under "
+        "a guard or in a part of the warp. A mov of what the same place of D holds does not count.", "default",
+        f"{_PTX}, 9.7.15.7; measured: up to 87 % of 101M wrong at -O3, up to 100 % of 15M at -O1, none at -O0",
+    ),
+    "A26": Rule(
+        "Nor does a step that a whole warp executes write a register of its A.", "strict", f"{_PTX}, 9.7.15.7; "
+        "measured: ptxas takes another register, 0 of 2.4G wrong",
+    ),
+    "A27": Rule(
+        "Between two products whose registers of D overlap in part lies a wgmma.fence, also after a wait for the "
+        "first.", "default", "measured: 100 % of 101M wrong each, at -O3 and -O1; with a fence 0",
+    ),
+    "A28": Rule(
+        "A wgmma.fence precedes the first product of a warp, and lies between an access to a register and a product "
+        "that has it in A or D, and between products of other shapes, or at other places, that share a register of D.",
+        "strict", f"{_PTX}, 9.7.15.7; measured: ptxas puts in what is missing, 0 of 12.6G wrong at -O3",
+    ),
+    "A29": Rule(
+        "ptxas 13.0 moves a plain store in front of a wait_group.read directly before it. Such a wait does not protect "
+        "a tensor map from the store, unless a barrier or a fence lies between.", "default", "measured: 52 to 99 % of "
+        "5.3M copies each used the new map; with bar.warp.sync or fence.acq_rel.cta between, 0",
     ),
 })  # fmt: skip
 """By name."""

@@ -21,12 +21,12 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, Protocol, get_args
 
 import numpy as np
 
@@ -50,8 +50,8 @@ KINDS: Mapping[str, str] = MappingProxyType({
     "bounds": "an address is outside of every allocation",
     "stack": "a thread's local memory overflows, or an address is outside of its frames",
     "misaligned": "an address is not a multiple of what the access needs",
-    "pending": "memory is accessed that a copy may still write or read, or no thread waits for a copy",
-    "proxy": "the async proxy accesses what a thread wrote, and no proxy fence lies between",
+    "pending": "memory or a register is accessed that a copy or a product may still write or read, or no thread waits",
+    "proxy": "the async proxy accesses what a thread wrote, and no proxy fence (or wgmma.fence) lies between",
     "barrier": "threads wait at a barrier for others that never arrive",
     "deadlock": "threads wait in a loop for a value that no running thread will write",
     "divergent": "lanes of a warp execute an instruction together, and some of them are masked off",
@@ -65,6 +65,16 @@ _BY_POLICY = tuple(kind for kind in KINDS if kind not in _COUNTS)
 TRACKED = ("race", "same value", "lane order", "order", "unwritten", "poison", "pending", "proxy", "metadata")
 """The hazards that need a shadow of every byte and register, and can be omitted for speed; and "metadata", which
 usually results from unwritten memory."""
+
+
+_EXECUTIONS = 4  # of a product that are kept
+
+
+class Reads(Protocol):
+    """An instruction that reads shared memory, as it was executed."""
+
+    def describe(self, block: int, address: int) -> tuple[int, str] | None:
+        """Describe what is read at an address in a block of the batch, and how far behind it."""
 
 
 class HazardError(WarpmmaError):
@@ -213,6 +223,7 @@ class Reporter:
         self._known: dict[tuple[str, Site, Site | None], Origin] = {}
         self._reads: dict[Origin, tuple[int, Array, Array | None, Callable[[int], str] | None]] = {}
         self._decided: set[Origin] = set()
+        self._tiles: dict[Site, deque[Reads]] = {}
         self._sites: list[tuple[Site, Array]] = []
         self.grid: tuple[int, ...] = ()
         self.index_name = "blockIdx"
@@ -298,7 +309,8 @@ class Reporter:
         at = None if address is None else int(np.broadcast_to(address, bad.shape)[block, warp, lane])
         self._tell(Hazard(
             kind=kind, site=site, block=self.first_block + block, warp=warp, lane=lane, address=at,
-            count=int(bad.sum()), detail=detail if isinstance(detail, str) else detail(at or 0),
+            count=int(bad.sum()),
+            detail=self._described(detail if isinstance(detail, str) else detail(at or 0), site, other, block, at),
             other=other, decided=decided, element="" if element is None or at is None else element(at),
             rule=rule,
         ))  # fmt: skip
@@ -313,6 +325,10 @@ class Reporter:
         """
         key = kind, site, other
         if (found := self._known.get(key)) is None:
+            if address is not None and self._tiles:
+                block, warp, lane = np.argwhere(lanes)[0].tolist()
+                at = int(np.broadcast_to(address, lanes.shape)[block, warp, lane])
+                detail = self._described(detail, site, other, block, at)
             found = Origin(min(len(self._origins) + 1, _MOST_ORIGINS), kind, site, detail, other, rule)
             self._origins.append(found)
             self._known[key] = found
@@ -329,6 +345,19 @@ class Reporter:
     def end(self) -> None:
         """Release what would be in a reference cycle."""
         self._reads.clear()
+        self._tiles.clear()
+
+    def reads(self, site: Site, what: Reads) -> None:
+        """Note what a line reads of shared memory, for reports of what happens there."""
+        self._tiles.setdefault(site, deque(maxlen=_EXECUTIONS)).append(what)
+
+    def _described(self, detail: str, site: Site, other: Site | None, block: int, address: int | None) -> str:
+        """Add to a detail what the lines read at an address in a block of the batch, if that is known."""
+        if address is None or not self._tiles:
+            return detail
+        found = [x.describe(block, address) for at in (site, other) if at for x in reversed(self._tiles.get(at, ()))]
+        there = [x for x in found if x is not None]
+        return f"{detail}; {min(there, key=lambda x: x[0])[1]}" if there else detail
 
     def numbered(self, origin: int) -> Origin:
         """Return an origin by its number."""

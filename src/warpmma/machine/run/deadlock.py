@@ -4,7 +4,9 @@ The rules:
 
 1. After 64 consecutive rounds that ended because every running group polled without progress (`scheduling`), and after
    128, 256 and so on, the state is kept: the registers of running threads, the memory that the batch has accessed, who
-   has arrived at barriers, and the program counters of lanes, of those that wait too.
+   has arrived at barriers, and the program counters of lanes, of those that wait too. If an asynchronous operation
+   completes after such a round, that is done after the next one in which none does: a pipeline of copies polls in every
+   round, and reading all memory takes longer than its copies.
 2. If one round later all of that is the same, it stays the same, because the next state depends on nothing else. That
    is a deadlock: no thread is left that could write what the others wait for. (With a seed, each round has a new random
    order; by then 64 orders have changed nothing.) Asynchronous operations complete before.
@@ -45,24 +47,27 @@ class Spins:
     def __init__(self, state: State, points: ConvergencePoints) -> None:
         self._state, self._points = state, points
         self._kept: _Kept | None = None
+        self._due = False  # whether the state is to be kept after the next round in which nothing moves
 
-    def endless(self) -> bool:
-        """Whether, after a round of polls without progress, the state equals that of the round before."""
+    def endless(self, *, moved: bool) -> bool:
+        """Whether, after a round of polls without progress, the state equals that of the round before.
+
+        `moved` says that something has happened since that no thread did: an asynchronous operation has completed.
+        """
         vain = self._state.scheduler.vain
-        if vain < _FIRST:
-            self._kept = None
-            return False
         kept, self._kept = self._kept, None
+        if vain < _FIRST:
+            self._due = False
+            return False
+        self._due |= vain & (vain - 1) == 0
+        if moved:
+            return False
         if kept is not None and kept.vain == vain - 1:
             now = self._now(vain)
             return self._same(kept, now)
-        if vain & (vain - 1) == 0:
-            self._kept = self._now(vain)
+        if self._due:
+            self._kept, self._due = self._now(vain), False
         return False
-
-    def moves(self) -> None:
-        """Forget the state that is kept: something has happened that no thread did."""
-        self._kept = None
 
     def _now(self, vain: int) -> _Kept:
         state = self._state

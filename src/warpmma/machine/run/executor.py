@@ -167,6 +167,8 @@ class _Run:
     ) -> None:
         """Begin a batch."""
         self._batch, self._limit = batch, limit
+        program = self.state.program
+        batch.registers_at_launch, batch.early_stores = program.registers_at_launch, program.early_stores
         self.state.begin(batch, grid, limit.steps, parameters)
         self._calls.begin(runtime_calls)
         self._spins = Spins(self.state, self._meetings)
@@ -217,9 +219,8 @@ class _Run:
         while True:
             vain = scheduler.vain
             turn = scheduler.next()
-            if scheduler.vain > vain and self._batch.hasten(scheduler.vain):
-                self._spins.moves()
-            if scheduler.vain != vain and self._spins.endless():
+            moved = scheduler.vain > vain and self._batch.hasten(scheduler.vain)
+            if scheduler.vain != vain and self._spins.endless(moved=moved):
                 self._endless(*turn)  # type: ignore[misc]
             elif turn is not None:
                 self._go(*turn)

@@ -255,15 +255,16 @@ def _run(
         work.place(memory)
         for blocks in grid.batches(options.resident):
             batch = Batch(
-                blocks=blocks, cluster=grid.ranks, threads=grid.threads_per_block, target=device.target, memory=memory,
+                blocks=blocks, cluster=grid.ranks, clustered=grid.cluster is not None, threads=grid.threads_per_block,
+                target=device.target, memory=memory,
                 shared=grid.shared, reporter=reporter, costs=costs, history=reporter.history, engine=options.engine,
                 workers=workers, seed=options.seed, poison_travels=work.poison_travels, watching=watching,
                 timeline=timeline,
             )  # fmt: skip
             work.run(batch, limit)
             tell(blocks.stop, grid.total)
-        if reporter.late and reporter.known is None and memory.undoing is not None:
-            return memory.undoing
+        if reporter.late and reporter.known is None and (undoing := memory.kept()) is not None:
+            return undoing
         memory.report_left()
         for name in memory.unwritten():
             reporter.report_launch("unwritten", work.site, f"{name} is an Output, and no thread wrote any of it")

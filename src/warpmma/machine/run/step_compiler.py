@@ -29,6 +29,7 @@ from ..program import Constant, InstructionStep, Slot
 from .branching import Act, Choose, chooser, divided, only_computes, selecting
 from .convergence import ConvergencePoint, ConvergencePoints, ConvergenceStep
 from .groups import Advance, Group
+from .product_watch import product_watched
 from .scheduling import STOP
 from .state import Refresh, State
 
@@ -56,21 +57,26 @@ def prepared(state: State, points: ConvergencePoints, pc: int, step: Instruction
 
 
 def _watched(state: State, pc: int, step: InstructionStep, act: Act) -> Act:
-    """Let `LateReads` know what a step does with loads that may be in flight at a signal."""
+    """Let `LateReads` know what a step does with loads that may be in flight at a signal, `ProductTimes` the rest."""
+    if state.program.products.concerns(pc):
+        act = product_watched(state, pc, step, act)
     known, site = state.program.in_flight, step.site
     if not known.concerns(pc):
         return act
     load, uses, signals = known.loads.get(pc), known.uses.get(pc, ()), pc in known.signals
+    delays = known.delays.get(pc, ())
 
     def watched(group: Group) -> None:
         if (late := state.batch.late_reads) is None:
             act(group)
             return
-        late.use(site, uses, group.bits)
+        lanes = group.bits
+        late.use(site, uses, lanes)
         if signals:
-            late.signal(group.bits)
+            late.signal(lanes)
         if load is None:
             act(group)
+            late.use(site, delays, late.soon_back(delays, lanes))
             return
         late.begin(load)
         act(group)

@@ -21,6 +21,7 @@ from .mbarrier_state import (
     expected_of,
     pending_of,
 )
+from .product_times import ProductTimes
 from .register_limits import RegisterLimits
 from .timeline_recorder import TimelineRecorder, groups_of
 from .warpgroup_products import WarpgroupProducts

@@ -26,6 +26,7 @@ The rules (PTX ISA 9.1, 9.7.9.25.3 and 9.7.9.25.4; rules "A" are those of `machi
 8. Byte i of what a lane writes is byte i of its source; bytes beyond the source are 0. Where poison is followed, a
    write that changes a source that is still to be read makes poison of the bytes that the lane writes from there. What
    a reduction adds has no poison: there the write is reported.
+9. When the last thread of a block ends, no operation of another block may still have to signal an mbarrier there (A18).
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ import numpy as np
 
 from ..._arrays import Array, all_ones
 from ..base import Origin, Poison, Site
-from ..memory import Allocation, Overwritten, Touch
+from ..memory import Allocation, Content, Loan, Overwritten, Touch, content
 from ..order import Completes, VectorClocks
 from ..report import Reporter
 
@@ -84,6 +85,9 @@ class AsyncOperation:
         What it still has to read, and what it writes.
     after : list of AsyncOperation
         What completes first: of an arrival.
+    over, read, visible : bool
+        Whether it is complete for all lanes; whether nothing of it is still to read, and no lane need wait for that;
+        whether all of its data are visible. Those of a long pipeline stay until its last wait.
     """
 
     site: Site
@@ -92,9 +96,9 @@ class AsyncOperation:
     active: Array  # lanes for which it is not complete
     sources: list[Touched]
     targets: list[Touched]
-    data: Array  # what it writes, `[n, size]`, for each of `lanes`
+    data: Content  # what it writes, `[n, size]`, for each of `lanes`
     groups: Groups | None  # the groups that it can join; None if it signals an mbarrier
-    committed: Array  # how many groups the thread has committed since the operation's own; -1 before that
+    before: Array | None  # how many groups its thread had committed when it was issued; None if it signals an mbarrier
     poison: Poison | None  # of what it writes
     awaited: Array  # lanes that need not wait: an mbarrier completes it, or its sources have been read
     early: Array  # lanes whose data are visible before their thread has waited
@@ -102,6 +106,21 @@ class AsyncOperation:
     signal: Signal | None = None
     numbers: Array | None = None  # of the mbarrier of each lane, as an agent
     after: Sequence[AsyncOperation] = field(default_factory=list)
+    over: bool = False
+    read: bool = False
+    visible: bool = False
+
+    def end(self, done: Array) -> None:
+        """Note that it is complete for some lanes."""
+        self.active = self.active & ~done
+        self.over = not self.active.any()
+        if self.over:
+            self.forget()
+
+    def forget(self) -> None:
+        """Forget its data: all of them are written, or never will be."""
+        if isinstance(self.data, Loan):
+            self.data.end()
 
     def publish(self, done: Array, how: Completes) -> None:
         """Make its data visible for some lanes (rule 5)."""
@@ -111,15 +130,15 @@ class AsyncOperation:
                 continue
             whole = len(some.offset) == len(self.data)
             which = some.lanes[self.lanes]
-            data = self.data if whole else self.data[which]
             if self.combine is not None:
-                self.combine(allocation, some.now(), data)
+                self.combine(allocation, some.now(), content(self.data) if whole else content(self.data)[which])
                 if how is not Completes.THREAD:
                     by = some.completed(how, self.agents(how, some))
                     allocation.shadow.credits(by.strong("relaxed", "gpu"))  # others may combine with the same elements
                 continue
             by = some.now() if how is Completes.THREAD else some.completed(how, self.agents(how, some))
-            allocation.complete(by, data, self.poison if whole else self.poison and self.poison.of(which))
+            poison = self.poison if whole else self.poison and self.poison.of(which)
+            allocation.complete(by, self.data, poison, None if whole else which)
 
     def agents(self, how: Completes, touch: Touch) -> Array | None:
         """Return the numbers of the mbarriers that complete it for the lanes of an access, if they do."""
@@ -158,20 +177,22 @@ class AsyncOperations:
     def __init__(self, reporter: Reporter, clocks: VectorClocks, seed: int) -> None:
         self._reporter, self._clocks = reporter, clocks
         self._pending: list[AsyncOperation] = []
+        self._signalling: list[AsyncOperation] = []  # those of them that signal mbarriers
+        self._commits: dict[Groups, Array] = {}  # how many groups each thread has committed
         self.told: Callable[[str, AsyncOperation, Array], None] | None = None  # a timeline, if one is recorded
         self._random = np.random.default_rng((seed, clocks.blocks.start)) if seed else None
 
     @property
     def signals(self) -> bool:
         """Whether any operation is still to signal an mbarrier."""
-        return any(x.signal is not None for x in self._pending)
+        return bool(self._signalling)
 
     def luck(self, odds: float) -> bool:
         """Draw whether something happens early (rule 4); never without a seed."""
         return self._random is not None and self._random.random() < odds
 
     def issue(
-        self, site: Site, address: Array, targets: Iterable[Touched], data: Array, lanes: Array,
+        self, site: Site, address: Array, targets: Iterable[Touched], data: Content, lanes: Array,
         sources: list[Touched], groups: Groups | None, poison: Poison | None = None, *, signal: Signal | None = None,
         combine: Combine | None = None, part: bool = False, overwritten: Overwritten | None = None,
     ) -> AsyncOperation:  # fmt: skip
@@ -184,7 +205,7 @@ class AsyncOperations:
             Where it writes, `[block, warp, lane]`.
         targets : iterable of (Allocation, Touch)
             What the lanes may write of that.
-        data : ndarray of uint8
+        data : ndarray of uint8 or Loan
             What it writes, `[n, size]`, for each of the lanes.
         lanes : ndarray of bool
         sources : list of (Allocation, Touch)
@@ -209,7 +230,8 @@ class AsyncOperations:
         there: Array = np.zeros(lanes.shape, bool)
         for allocation, touch in targets:
             if combine is None:
-                allocation.shadow.reserves(touch, data if len(touch.offset) == len(data) else data[touch.lanes[lanes]])
+                all_of_it = len(touch.offset) == len(data)
+                allocation.shadow.reserves(touch, data if all_of_it else content(data)[touch.lanes[lanes]])
             else:
                 allocation.shadow.will_combine(touch)
             written.append((allocation, touch))
@@ -218,17 +240,20 @@ class AsyncOperations:
         whole = len(data) == np.count_nonzero(there)
         operation = AsyncOperation(
             site=site, address=address.astype(np.int64), lanes=there, active=there, sources=read, targets=written,
-            data=data if whole else data[there[lanes]], groups=groups,
+            data=data if whole else content(data)[there[lanes]], groups=groups,
             poison=poison if whole or poison is None else poison.of(there[lanes]),
-            committed=np.full(lanes.shape, -1, np.int32), awaited=np.full(lanes.shape, groups is None),
+            before=None if groups is None else self._committed(groups, lanes),
+            awaited=np.full(lanes.shape, groups is None),
             early=np.zeros(lanes.shape, bool), combine=combine, signal=signal,
-            numbers=None if signal is None else signal.numbers(),
+            numbers=None if signal is None else signal.numbers(), over=not there.any(),
         )  # fmt: skip
         if combine is not None:
             overwritten = partial(self._decides, operation)
         for allocation, touch in read:
             allocation.shadow.will_read(touch, overwritten or operation.overwritten)
         self._pending.append(operation)
+        if signal is not None:
+            self._signalling.append(operation)
         self._tell("issue", operation, there)
         if groups != "cp.async" and not part and self.luck(0.25):
             self._hasten(operation)
@@ -255,11 +280,12 @@ class AsyncOperations:
         self._pending.append(
             AsyncOperation(
                 site=site, address=address.astype(np.int64), lanes=lanes, active=lanes, sources=[], targets=[],
-                data=np.zeros((0, 0), np.uint8), groups=None, committed=np.full(lanes.shape, -1, np.int32),
-                poison=None, awaited=lanes, early=np.zeros(lanes.shape, bool), signal=signal, after=after,
-                numbers=signal.numbers(),
+                data=np.zeros((0, 0), np.uint8), groups=None, before=None, poison=None, awaited=lanes,
+                early=np.zeros(lanes.shape, bool), signal=signal, after=after, numbers=signal.numbers(),
+                over=not lanes.any(),
             )
         )  # fmt: skip
+        self._signalling.append(self._pending[-1])
         self._tell("issue", self._pending[-1], lanes)
         if any(x.groups is None for x in after) and self.luck(0.25):
             self._hasten(self._pending[-1])
@@ -268,9 +294,13 @@ class AsyncOperations:
 
     def commit(self, lanes: Array, groups: Groups) -> None:
         """Make a group of each thread's operations that are not in one yet."""
-        for operation in self._pending:
-            if operation.groups == groups:
-                operation.committed = operation.committed + lanes
+        self._commits[groups] = self._committed(groups, lanes) + lanes
+
+    def _committed(self, groups: Groups, lanes: Array) -> Array:
+        """Return how many groups each thread has committed, which are as many as `lanes`."""
+        if groups not in self._commits:
+            self._commits[groups] = np.zeros(lanes.shape, np.int32)
+        return self._commits[groups]
 
     def wait(self, lanes: Array, last: int, groups: Groups, *, read: bool = False) -> None:
         """Complete all but the last groups of each thread; if `last` is -1, also operations without a group.
@@ -278,12 +308,15 @@ class AsyncOperations:
         With `read`, complete the reading alone (rule 6).
         """
         for operation in self._pending:
-            if operation.groups == groups:
-                done = operation.active & lanes & (operation.committed >= last)
-                if read:
-                    self._end_reading(operation, done)
-                else:
-                    self._waited(operation, done)
+            if operation.groups != groups or (read and operation.read and self.told is None):
+                continue
+            done = operation.active & lanes
+            if last >= 0:  # it is in a group, and so many others were committed since
+                done &= self._committed(groups, lanes) - operation.before > last
+            if read:
+                self._end_reading(operation, done)
+            else:
+                self._waited(operation, done)
         self._forget_completed()
 
     def _waited(self, operation: AsyncOperation, done: Array) -> None:
@@ -301,25 +334,21 @@ class AsyncOperations:
             self._complete(operation, done & ~known, Completes.THREAD)
             self._complete(operation, done & known, how)
         for _, touch in operation.targets:
-            some = touch.of(done & known)
-            if len(some.offset):
-                by = some.completed(how, operation.agents(how, some))
-                if self._reporter.tracking:
-                    self._clocks.observe(np.argwhere(some.lanes), by.who.words)
-        operation.active = operation.active & ~done
+            self._observed(touch.of(done & known), how, operation)
+        operation.end(done)
         operation.has_read(done, operation.active)
 
     # Rule 4
 
     def signal_one(self, offsets: Array) -> bool:
         """Complete the oldest operation that signals one of some mbarriers, by their offsets; False if none does."""
-        for operation in self._pending:
-            if operation.signal is not None:
-                done = operation.active & operation.signal.at(offsets)
-                if done.any():
-                    self._signalled(operation, done)
-                    self._forget_completed()
-                    return True
+        for operation in self._signalling:
+            assert operation.signal is not None
+            done = operation.active & operation.signal.at(offsets)
+            if done.any():
+                self._signalled(operation, done)
+                self._forget_completed()
+                return True
         return False
 
     def hasten(self, rounds: int, phases: Callable[[Array], Array]) -> bool:
@@ -329,7 +358,7 @@ class AsyncOperations:
         the phases of mbarriers. After many rounds complete all operations. Return whether any was completed.
         """
         some = False
-        for operation in self._pending.copy():
+        for operation in self._to_hasten():
             if rounds <= _PATIENT and self._random is not None and not self.luck(0.5):
                 continue
             if operation.signal is None or rounds > _PATIENT:
@@ -344,25 +373,34 @@ class AsyncOperations:
                 break
         return some
 
+    def _to_hasten(self) -> list[AsyncOperation]:
+        """Return the operations that may complete now, the oldest first; with a seed all, as luck is drawn for each."""
+        if self._random is not None:
+            return self._pending.copy()
+        return [x for x in self._pending if x.signal is not None or not (x.visible or x.numbers is not None)]
+
     def _hasten(self, operation: AsyncOperation) -> bool:
         """Complete an operation before anybody waits for it; False if there is nothing to do."""
         if operation.signal is not None and operation.active.any():
             self._signalled(operation, operation.active)
             self._forget_completed()
             return True
-        left = operation.active & ~operation.early
-        if not left.any() or operation.numbers is not None:
+        if operation.visible or operation.numbers is not None:
             return False
-        operation.publish(left, Completes.GROUPS)
-        operation.early = operation.early | left
-        return True
+        left, operation.visible = operation.active & ~operation.early, True
+        some = bool(left.any())
+        if some:
+            operation.publish(left, Completes.GROUPS)
+            operation.early = operation.early | left
+        operation.forget()
+        return some
 
     def finish(self) -> None:
         """Complete what may still write to global memory: the batch ends."""
         for operation in self._pending:
             if operation.signal is None and operation.groups == "cp.async.bulk":
                 self._hasten(operation)
-        self._pending = []
+        self._pending, self._signalling = [], []
 
     def _signalled(self, operation: AsyncOperation, done: Array) -> None:
         """Complete an operation for some lanes, and signal their mbarriers."""
@@ -377,7 +415,7 @@ class AsyncOperations:
     def _complete(self, operation: AsyncOperation, done: Array, how: Completes) -> None:
         if done.any():
             operation.publish(done & ~operation.early, how)
-            operation.active = operation.active & ~done
+            operation.end(done)
             operation.has_read(done, operation.active, how)
             self._tell("complete", operation, done)
 
@@ -386,12 +424,36 @@ class AsyncOperations:
             self.told(what, operation, lanes)
 
     def _end_reading(self, operation: AsyncOperation, done: Array) -> None:
-        if done.any():
-            operation.awaited = operation.awaited | done
-            operation.has_read(done, operation.active & ~done)
-            self._tell("read", operation, done)
+        """End the reading of operations in bulk for some lanes, which observe that (rule 6)."""
+        if not done.any():
+            return
+        operation.awaited = operation.awaited | done
+        sources = [touch.of(done) for _, touch in operation.sources]
+        operation.has_read(done, operation.active & ~done, Completes.GROUPS)
+        operation.read = not operation.sources and not (operation.active & ~operation.awaited).any()
+        for touch in sources:
+            self._observed(touch, Completes.GROUPS, operation)
+        self._tell("read", operation, done)
 
-    # Rule 7
+    def _observed(self, touch: Touch, how: Completes, operation: AsyncOperation) -> None:
+        """Let threads know that what they access as of an operation is over (rule 5)."""
+        if len(touch.offset) and self._reporter.tracking:
+            by = touch.completed(how, operation.agents(how, touch))
+            self._clocks.observe(np.argwhere(touch.lanes), by.who.words)
+
+    # Rules 7 and 9
+
+    def outlived(self, block: int, blocks_of: Callable[[Array], Array]) -> Array:
+        """Return the words of threads of other blocks whose operations still have to signal an mbarrier of a block.
+
+        A function tells the blocks of offsets.
+        """
+        found = [np.zeros(0, np.uint64)]
+        for operation in self._pending:
+            if operation.signal is not None and not operation.after:
+                touch = operation.signal.touch.of(operation.active)
+                found.append(touch.who.words[(blocks_of(touch.offset) == block) & (touch.who.block != block)])
+        return np.concatenate(found)
 
     def exited(self, lanes: Array) -> None:
         """Let threads exit."""
@@ -401,12 +463,14 @@ class AsyncOperations:
             says = f"the thread exits without waiting for its {operation.groups}"
             self._reporter.report("pending", operation.site, left, operation.address, says, rule="A16" if bulk else "")
             if left.any() and not bulk:
-                operation.active = operation.active & ~left
+                operation.end(left)
                 operation.has_read(np.zeros_like(left), operation.active)
         self._forget_completed()
 
     def _forget_completed(self) -> None:
-        self._pending = [operation for operation in self._pending if operation.active.any()]
+        if any(operation.over for operation in self._pending):
+            self._pending = [operation for operation in self._pending if not operation.over]
+            self._signalling = [operation for operation in self._signalling if not operation.over]
 
 
 def _one_by_one(lanes: Array) -> Iterator[Array]:

@@ -6,7 +6,8 @@ The rules:
    behind a `wait_group`, with or without `.read`, of its thread that includes the group which the thread has committed
    since, though a load joins no group (measured); or behind a phase of the mbarrier that counts its bytes.
 2. Who changes a byte of the map, a thread or a copy in bulk, has to be ordered behind that. Policy "strict" also
-   reports a write of the same bytes.
+   reports a write of the same bytes. A wait with `.read` does not protect the map from a plain store of its thread that
+   ptxas moves in front of it (A29, `program.early_stores`).
 3. Groups of a thread complete in order, and so do phases of an mbarrier: of the copies of one thread with one map, only
    the last one at each mbarrier is kept, and the last one that joins a group.
 4. When a batch of blocks ends, its copies are complete (A15). To later batches, each thread has read the maps when it
@@ -20,6 +21,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from ..._arrays import Array
+from ..base import Site
 from ..memory import Allocation, Touch
 from ..order import THREAD_BIT, Agents, Completes, VectorClocks, at_time, thread_of
 from ..report import Reporter
@@ -38,6 +40,7 @@ class _Read:
     group: int  # how many groups the thread had committed before
     phases: tuple[int, ...]  # access words of the mbarriers that count its bytes, when it was issued
     ended: int = 0  # access word of its thread, when it had waited for the group
+    waited: Site | None = None  # where, if it waited for the reading alone
 
     @property
     def word(self) -> int:
@@ -54,6 +57,7 @@ class _Maps:
 
     reporter: Reporter
     clocks: VectorClocks
+    early: frozenset[tuple[Site, Site]]  # `early_stores`
     reads: dict[int, dict[tuple[int, ...], _Read]] = field(default_factory=dict)
     offsets: Array = field(default_factory=lambda: np.zeros(0, np.int64))  # of the maps, sorted
 
@@ -93,6 +97,8 @@ class _Maps:
             late = self.clocks.unordered(known, who, races=False)
             if late is not None and column == 0 and self.clocks.scopes.cluster > 1 and not self.reporter.strict:
                 late = late & self.clocks.still_reading(known, who)  # A9
+            if column == 0 and self.early:
+                late = self._early(reads, touch, who, late)
             over |= (known != 0) if late is None else (known != 0) & ~late
         if over.all():
             return
@@ -100,11 +106,22 @@ class _Maps:
         where: Array = np.zeros(touch.lanes.shape, bool)
         where[tuple(np.argwhere(touch.lanes)[which[~over.all(axis=1)]].T)] = True
         site, (warp, _) = read.touch.site, thread_of(read.word)
-        detail = (
-            f"the copy of warp {warp} at {site.place} ({site.mnemonic}) may still read this tensor map: wait for it at "
-            "its mbarrier, or by cp.async.bulk.commit_group and wait_group.read 0, before the map changes"
-        )
-        self.reporter.report("pending", touch.site, where, touch.address, detail, site, rule="A21")
+        rule = "A21"
+        advice = "wait at its mbarrier, or by cp.async.bulk.commit_group and wait_group.read 0, before the map changes"
+        if read.waited is not None and (read.waited, touch.site) in self.early:
+            rule = "A29"
+            advice = f"ptxas moves this store before the wait at {read.waited.place}; put a fence or a barrier between"
+        detail = f"the copy of warp {warp} at {site.place} ({site.mnemonic}) may still read this tensor map: {advice}"
+        self.reporter.report("pending", touch.site, where, touch.address, detail, site, rule=rule)
+
+    def _early(self, reads: list[_Read], touch: Touch, who: Agents, late: Array | None) -> Array | None:
+        """Return which reads are late, `[n, m]`, also those whose wait comes after the store in machine code (A29)."""
+        moved = np.array([x.waited is not None and (x.waited, touch.site) in self.early for x in reads])
+        if touch.proxy or not moved.any():
+            return late
+        words = np.array([x.word for x in reads], _U)
+        own = moved & (words >> THREAD_BIT == (who.words >> THREAD_BIT)[:, None])
+        return np.asarray(own if late is None else late | own)
 
 
 class MapReads:
@@ -116,10 +133,15 @@ class MapReads:
     clocks : VectorClocks
     shape : (int, int, int)
         Blocks, warps and lanes.
+    early : frozenset of (Site, Site)
+        See `Program.early_stores`.
     """
 
-    def __init__(self, reporter: Reporter, clocks: VectorClocks, shape: tuple[int, int, int]) -> None:
-        self._reporter, self._clocks = reporter, clocks
+    def __init__(
+        self, reporter: Reporter, clocks: VectorClocks, shape: tuple[int, int, int],
+        early: frozenset[tuple[Site, Site]] = frozenset(),
+    ) -> None:  # fmt: skip
+        self._reporter, self._clocks, self._early = reporter, clocks, early
         self._committed: Array = np.zeros(shape, np.int64)
         self._maps: dict[int, tuple[Allocation, _Maps]] = {}  # by the identity of a piece of memory
         self._of_thread: dict[tuple[int, ...], dict[int, _Read]] = {}  # reads that no wait for a group has ended
@@ -127,7 +149,7 @@ class MapReads:
     def note(self, allocation: Allocation, touch: Touch, signals: list[Signal]) -> None:
         """Note that copies of lanes, which signal mbarriers or join groups, read maps in a piece of memory."""
         if id(allocation) not in self._maps:
-            self._maps[id(allocation)] = allocation, _Maps(self._reporter, self._clocks)
+            self._maps[id(allocation)] = allocation, _Maps(self._reporter, self._clocks, self._early)
             allocation.shadow.watches("maps", writes=self._maps[id(allocation)][1].changed)
         _, maps = self._maps[id(allocation)]
         phases = [self._words(x, touch) for x in signals]
@@ -153,14 +175,14 @@ class MapReads:
         """Let lanes, bool `[block, warp, lane]`, commit a group."""
         self._committed += lanes
 
-    def wait(self, lanes: Array, last: int) -> None:
-        """Let lanes, bool `[block, warp, lane]`, wait for all but the last groups of each."""
+    def wait(self, lanes: Array, last: int, reading: Site | None = None) -> None:
+        """Let lanes, bool `[block, warp, lane]`, wait for all but the last groups of each; where, if with `.read`."""
         for thread in [x for x in self._of_thread if lanes[x]]:
             mine = self._of_thread[thread]
             over = [x for x in mine.values() if x.group < self._committed[thread] - last]
             time = self._clocks.tick() if over else 0
             for read in over:
-                read.ended = int(at_time(_U(read.word), time))
+                read.ended, read.waited = int(at_time(_U(read.word), time)), reading
                 del mine[id(read)]
             if not mine:
                 del self._of_thread[thread]

@@ -18,6 +18,7 @@ from ..base import Site
 from ..memory import SharedMemory, Touch
 from ..order import Passed, ThreadScope, VectorClock, VectorClocks
 
+_MOST_FOUND = 32  # accesses whose places are kept
 _MOST = 6  # lines of a ledger that a report shows
 _DID = {"arrives": "{} arrival{s}", "expects": "expects {} byte{s}", "brings": "brings {} byte{s}"}
 
@@ -44,6 +45,8 @@ class _Phases:
         The first phase that no thread of the mbarrier's block has found complete, `[row]`.
     signals : list of (ndarray, ndarray, ndarray)
         Rows, phases and access words of arrivals from other blocks, in phases from that one on.
+    brought : list of (ndarray, ndarray, ndarray, ndarray)
+        The same of operations from other blocks that complete there, and the access words of their threads.
     """
 
     begun: Array
@@ -56,11 +59,18 @@ class _Phases:
     init: Array
     seen: Array
     signals: list[tuple[Array, Array, Array]] = field(default_factory=list)
+    brought: list[tuple[Array, Array, Array, Array]] = field(default_factory=list)
 
     def keep(self) -> None:
         """Forget signals of phases that have been found complete."""
         kept = [(rows, numbers, words, numbers >= self.seen[rows]) for rows, numbers, words in self.signals]
         self.signals = [(rows[x], numbers[x], words[x]) for rows, numbers, words, x in kept if x.any()]
+        left = [(one, one[1] >= self.seen[one[0]]) for one in self.brought]
+        self.brought = [(one[0][x], one[1][x], one[2][x], one[3][x]) for one, x in left if x.any()]
+
+
+_Place = tuple[_Phases, Array, Array]
+"""Phases at one place, the rows of some mbarriers there, and which of the offsets that were asked for they are."""
 
 
 class MbarrierPhases:
@@ -79,11 +89,20 @@ class MbarrierPhases:
         self._rows, self._cluster = shape[0] // clocks.scopes.cluster, clocks.scopes.cluster
         self.told: Callable[[Array], None] | None = None  # a timeline, if one is recorded
         self._at: dict[tuple[int, int], _Phases] = {}  # by rank and address
+        self._found: dict[bytes, list[_Place]] = {}  # by offsets
         # The mbarrier that each thread last looked at without success, -1 for none.
         self._looked: Array = np.full(shape, -1, np.int64)
 
-    def _places(self, offsets: Array) -> Iterator[tuple[_Phases, Array, Array]]:
-        """Yield the phases at each place, the rows of these mbarriers, and which of the offsets they are."""
+    def _places(self, offsets: Array) -> list[_Place]:
+        """Return the places of mbarriers. Loops come to the same ones again and again, so they are kept."""
+        key = offsets.tobytes()
+        if (found := self._found.get(key)) is None:
+            if len(self._found) >= _MOST_FOUND:
+                self._found.clear()
+            found = self._found[key] = [*self._find(offsets)]
+        return found
+
+    def _find(self, offsets: Array) -> Iterator[_Place]:
         block, address = self._shared.places_of(offsets)
         row, rank = np.divmod(block, self._cluster)
         key = address * self._cluster + rank
@@ -103,7 +122,7 @@ class MbarrierPhases:
         return found
 
     def _one(self, offset: int) -> tuple[_Phases, int]:
-        phases, row, _ = next(self._places(np.array([offset])))
+        phases, row, _ = self._places(np.array([offset]))[0]
         return phases, int(row[0])
 
     def _flags(self, rows: Array) -> Array:
@@ -118,6 +137,9 @@ class MbarrierPhases:
             phases.init[rows] = 0 if words is None else words[which]
             phases.begun[rows], phases.number[rows], phases.seen[rows] = True, 0, 0
             phases.signals = [(x[some], n[some], w[some]) for x, n, w in phases.signals if (some := others[x]).any()]
+            phases.brought = [
+                (x[some], n[some], w[some], by[some]) for x, n, w, by in phases.brought if (some := others[x]).any()
+            ]
             phases.now, phases.done = phases.now.only(others), phases.done.only(others)
             phases.far_now, phases.far_done = phases.far_now.only(others), phases.far_done.only(others)
             self._clear(phases, rows)
@@ -183,10 +205,19 @@ class MbarrierPhases:
             if far is not None and of >= ThreadScope.CLUSTER:
                 phases.far_now |= self._clocks.causality.fenced(far, ThreadScope.CLUSTER)
 
-    def bring(self, offsets: Array, words: Array) -> None:
-        """Note that operations, whose access words `[n]` are given, complete in the current phases."""
-        for phases, _, which in self._places(offsets):
-            phases.now |= self._clocks.of_accesses(words[which])
+    def bring(self, touch: Touch, which: Array, words: Array) -> None:
+        """Note that operations of threads, by their places in an access, complete in the current phases.
+
+        The access words of the operations, `[n]`, are those of all places.
+        """
+        for phases, rows, some in self._places(touch.offset[which]):
+            its = which[some]
+            phases.now |= self._clocks.of_accesses(words[its])
+            if self._cluster > 1:
+                away = self._shared.blocks_of(touch.offset[its]) != touch.who.block[its]
+                if away.any():
+                    one = rows[away], phases.number[rows[away]], words[its[away]], touch.who.words[its[away]]
+                    phases.brought.append(one)
 
     def complete(self, offsets: Array) -> None:
         """Complete the current phases."""
@@ -209,6 +240,8 @@ class MbarrierPhases:
 
     def observe(self, touch: Touch, complete: Array, scope: MemoryScope, *, acquires: bool) -> None:
         """Let threads that observe a complete phase of their mbarrier, bool `[n]`, acquire its clocks, or find them."""
+        if not complete.any():
+            return
         of, causality = self._clocks.scopes.of(scope), self._clocks.causality
         who = np.stack([touch.who.block, touch.who.warp, touch.who.lane], axis=1)[complete]
         for phases, rows, which in self._places(touch.offset[complete]):
@@ -223,9 +256,10 @@ class MbarrierPhases:
                 causality.sees(who[which], phases, found)
 
     def unheard(self, block: int, clock: VectorClock) -> Array:
-        """Return the words of arrivals at a block's mbarriers that nothing orders before what a clock's owner does.
+        """Return the words of threads that signal a block's mbarriers, not ordered before what a clock's owner does.
 
-        They are those of other blocks, in phases that no thread of the block has found complete.
+        They are those of other blocks, which arrive or whose operations complete in phases that no thread of the block
+        has found complete.
         """
         row, rank = divmod(block, self._cluster)
         found = [
@@ -233,7 +267,11 @@ class MbarrierPhases:
             for rows, _, words in phases.signals
         ]  # fmt: skip
         words = np.concatenate([*found, np.zeros(0, np.uint64)])
-        return words[~clock.covers(words)] if len(words) else words
+        brought = [
+            by[(rows == row) & ~clock.covers(words)] for (of, _), phases in self._at.items() if of == rank
+            for rows, _, words, by in phases.brought
+        ]  # fmt: skip
+        return np.concatenate([words[~clock.covers(words)] if len(words) else words, *brought])
 
     # Looks
 

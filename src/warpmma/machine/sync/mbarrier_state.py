@@ -83,13 +83,21 @@ class Events(NamedTuple):
     def of(cls, number: int, *, arrivals: Any = 0, expects: Any = 0, drops: Any = 0, raises: Any = 0,
            last: bool = True) -> Events:  # fmt: skip
         """Return n events, given what each, or all, do."""
-        given = (np.broadcast_to(np.asarray(x, np.int64), number) for x in (arrivals, expects, drops, raises))
-        return cls(next(given), next(given), next(given), next(given), last)
+        return cls(_of_all(number, arrivals), _of_all(number, expects), _of_all(number, drops),
+                   _of_all(number, raises), last)  # fmt: skip
 
     def at(self, place: int) -> Event:
         """Return one of them."""
         arrivals, expects, drops, raises = (int(x[place]) for x in self[:4])
         return Event(arrivals, expects, drops, raises, self.last)
+
+
+def _of_all(number: int, given: Any) -> Array:
+    """Return what each of n events does, int64 `[n]`, given that or what all do."""
+    if isinstance(given, int):
+        return np.full(number, given, np.int64) if given else np.zeros(number, np.int64)
+    found = np.asarray(given, np.int64)
+    return found if len(found.shape) else np.full(number, found)
 
 
 class Outcome(NamedTuple):

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..._arrays import Array
+from ...isa import WarpgroupInstruction
 from ...registers import LANES
 from ..base import Origin, Site, of_warpgroups
 from ..memory import Allocation, Touch
@@ -46,15 +47,19 @@ class WarpgroupProduct:
         How many groups a warp has committed since the product's own; -1 before that.
     words : ndarray of uint64
         Of the reads, by warp, once they are over.
+    columns : ndarray of int
+        Columns of D of all products that a warp has issued, this one included, `[block, warp]`.
     """
 
     site: Site
+    step: int  # of the program; -1 outside of one, and where warps come from several steps
     origin: Origin | None
     active: Array
     reading: Array
     committed: Array
     sources: list[Touched] = field(default_factory=list)
     words: Array
+    columns: Array
 
 
 class WarpgroupProducts:
@@ -69,8 +74,19 @@ class WarpgroupProducts:
     def __init__(self, reporter: Reporter, clocks: VectorClocks) -> None:
         self._reporter, self._clocks = reporter, clocks
         self._pending: list[WarpgroupProduct] = []
+        self.step = -1  # of the program, that issues products
+        self._last: tuple[WarpgroupInstruction, Array, Array] | None = None
+        self.issued: Array = np.zeros((1, 1), np.int64)  # columns of D of a warp's products, `[block, warp]`
+        self.complete: Array = np.zeros((1, 1), np.int64)  # those that it has waited for: its first ones
 
-    def issue(self, site: Site, lanes: Array, sources: Sequence[Touched], *, marked: bool) -> WarpgroupProduct | None:
+    @property
+    def pending(self) -> list[WarpgroupProduct]:
+        """The products that some warp has not waited for."""
+        return self._pending
+
+    def issue(
+        self, site: Site, lanes: Array, sources: Sequence[Touched], columns: int, *, marked: bool
+    ) -> WarpgroupProduct | None:
         """Begin a product of whole warpgroups, bool `[block, warp, lane]`.
 
         Parameters
@@ -79,6 +95,8 @@ class WarpgroupProducts:
         lanes : ndarray of bool
         sources : sequence of (Allocation, Touch)
             What it reads.
+        columns : int
+            Of its D.
         marked : bool
             Whether its registers are pending.
 
@@ -91,10 +109,11 @@ class WarpgroupProducts:
         if not self._reporter.tracking:
             return None
         warps = np.asarray(lanes.any(axis=-1))
+        self.issued = self.issued + columns * warps
         origin = self._reporter.origin("pending", site, lanes, _PENDING) if marked else None
         product = WarpgroupProduct(
-            site=site, origin=origin, active=warps, reading=warps, committed=np.full(warps.shape, -1),
-            sources=[*sources], words=np.zeros(warps.shape, np.uint64),
+            site=site, step=self.step, origin=origin, active=warps, reading=warps, committed=np.full(warps.shape, -1),
+            sources=[*sources], words=np.zeros(warps.shape, np.uint64), columns=self.issued,
         )  # fmt: skip
         for allocation, touch in product.sources:
             allocation.shadow.will_read(touch, self._overwritten)
@@ -107,6 +126,21 @@ class WarpgroupProducts:
         lanes[source.lanes] = bad.any(axis=1)
         self._reporter.decides(origin, source.site, lanes)
 
+    def computed(self, record: WarpgroupInstruction, registers: Array, codes: Array) -> None:
+        """Note the D of the last product, as registers and as codes: mostly it is the C of the next one."""
+        self._last = record, registers, codes
+
+    def accumulated(self, record: WarpgroupInstruction, registers: Array) -> Array | None:
+        """Return the codes `[n, row, column]` of C, if its registers, `[n, 4, register, 32]`, are the D of the last."""
+        if self._last is None:
+            return None
+        of, last, codes = self._last
+        if of.format("D") != record.format("C") or of.layout("D") != record.layout("C"):
+            return None
+        owner = last if last.base is None else last.base
+        whole = registers.flags.c_contiguous and registers.nbytes == owner.nbytes  # all of it, in its order
+        return codes if whole and registers.base is owner and registers.shape == last.shape else None
+
     # Rule 3
 
     def commit(self, lanes: Array) -> None:
@@ -118,19 +152,21 @@ class WarpgroupProducts:
     def wait(self, lanes: Array, last: int) -> None:
         """Complete all but the last groups of each warp."""
         warps = np.asarray(lanes.any(axis=-1))
+        observed: Array = np.zeros(warps.shape, np.uint64)  # the last of each warp: that orders the earlier ones, too
         for product in self._pending:
             done = product.active & warps & (product.committed >= last) & (product.committed >= 0)
             if not done.any():
                 continue
             self._end_reading(product, done)
-            threads = np.argwhere(done[..., None] & lanes)
-            words = product.words[threads[:, 0], threads[:, 1]]
-            if (some := words != 0).any():
-                self._clocks.observe(threads[some], words[some])
+            np.maximum(observed, product.words, out=observed, where=done)
             product.active = product.active & ~done
+            self.complete = np.where(done, np.maximum(self.complete, product.columns), self.complete)
             if product.origin is not None:
                 self._reporter.settled(product.origin, LANES * int(np.count_nonzero(done)))
         self._pending = [x for x in self._pending if x.active.any()]
+        if observed.any():
+            threads = np.argwhere((observed != 0)[..., None] & lanes)
+            self._clocks.observe(threads, observed[threads[:, 0], threads[:, 1]])
 
     def _end_reading(self, product: WarpgroupProduct, done: Array) -> None:
         """Rule 1."""

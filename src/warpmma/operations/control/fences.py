@@ -61,12 +61,12 @@ class Hint(Control):
     ----------
     observes : bool
         Whether it lets other threads run.
-    limits : bool
-        Whether it sets how many registers the threads of a warpgroup have.
+    limits : "inc", "dec" or ""
+        Whether it sets how many registers the threads of a warpgroup have, and whether it takes or gives some.
     """
 
     observes: bool = False
-    limits: bool = False
+    limits: Literal["", "inc", "dec"] = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,7 +138,7 @@ FORMS = (
     _hints(spelling="griddepcontrol .<launch_dependents wait>", since="sm_90", ptx=(7, 8), fields=lambda words: {}),
     _hints(
         spelling="setmaxnreg.<inc dec> .sync.aligned.u32", since="sm_90a", ptx=(8, 0),
-        fields=lambda words: {"signature": (value("a0", "imm", values=range(24, 257, 8)),), "limits": True},
+        fields=lambda words: {"signature": (value("a0", "imm", values=range(24, 257, 8)),), "limits": words[1]},
     ),
     Form(spelling="<trap brkpt>", kind=Trap, ptx=(1, 0), fields=lambda words: {}, evidence=published("trap, brkpt")),
 )  # fmt: skip

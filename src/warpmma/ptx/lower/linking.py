@@ -2,11 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import cast
 
 from ...errors import PtxError
-from ...machine import Branch, BranchTable, Callee, Program, Site, dead_slots, loads_in_flight
+from ...machine import (
+    Branch,
+    BranchTable,
+    Callee,
+    Constant,
+    InstructionStep,
+    Program,
+    Site,
+    dead_slots,
+    early_stores,
+    loads_in_flight,
+    product_registers,
+)
+from ...operations import Hint
 from ..contraction import contracted
 from ..folding import compared, folded
 from ..storage import (
@@ -19,7 +34,7 @@ from ..storage import (
     local_variables,
     reach,
 )
-from ..text import Module
+from ..text import Module, registers_at_launch
 from .cooperation import cooperates, with_workspace
 from .entry_parameters import EntryParameters
 from .legacy_syntax import modernized
@@ -52,7 +67,13 @@ class Linked:
     def launched(self) -> Program:
         """The program as launches run it, with the last reads of registers, which a check does not need."""
         program = with_workspace(self.program, self.parameters) if self.cooperates else self.program
-        return replace(program, dead_slots=dead_slots(program), in_flight=loads_in_flight(program))
+        return replace(
+            program,
+            dead_slots=dead_slots(program),
+            in_flight=loads_in_flight(program),
+            early_stores=early_stores(program),
+            products=product_registers(program),
+        )
 
 
 def link(module: Module, entry: str, memory: ModuleMemory, target: str, *, contract: bool = True) -> Linked:
@@ -98,9 +119,16 @@ def link(module: Module, entry: str, memory: ModuleMemory, target: str, *, contr
     program = Program(
         name=entry, steps=tuple(steps), registers=tuple(slots.kinds), names=tuple(slots.names), callees=callees,
         frame=frame, shared=(*(place for _, place in shared.variables), range(shared.dynamic, shared.dynamic)),
-        checked=True,
+        registers_at_launch=_registers(steps, head.directives), checked=True,
     )  # fmt: skip
     return Linked(program, parameters.size, shared, found, tuple(problems), tuple(undecided))
+
+
+def _registers(steps: Sequence[AnyStep], directives: Mapping[str, tuple[int, ...]]) -> int:
+    """Return the registers that a thread begins with, where `setmaxnreg` changes them."""
+    set_ = [(x.row.limits, x) for x in steps if isinstance(x, InstructionStep) and isinstance(x.row, Hint)]
+    raised = [cast(Constant, x.operands[0]).bits for limits, x in set_ if limits == "inc"]
+    return registers_at_launch(directives, raised) if any(limits for limits, _ in set_) else 0
 
 
 def _callee(name: str, body: Body, first: int, address: int, slots: range, recursive: bool) -> Callee:

@@ -1,6 +1,6 @@
 """Parsing: from PTX text to records, each with its line and column."""
 
-from .directives import cluster_problem, cluster_size
+from .directives import cluster_problem, cluster_size, registers_at_launch
 from .module_text import read
 from .numbers import number
 from .operand_text import declared

@@ -7,7 +7,9 @@ The rules (PTX ISA 9.1, 11.4 to 11.6; what ptxas 13.0 takes):
 2. `reqntid` and `maxntid` bound a launch. `reqnctapercluster` is the size of a cluster, which a launch may repeat but
    not change; a size of 0 has no effect. `maxclusterrank` bounds the size that a launch gives, `explicitcluster`
    requires one. With `blocksareclusters` the grid counts clusters (`python -m lab.record.clusters`).
-3. All other directives are ignored on purpose: they tell ptxas how many registers to use, or what a call preserves, and
+3. `maxnreg`, and `minnctapersm` with a bound of the threads, say how many registers a thread begins with, if the entry
+   has `setmaxnreg` (`registers_at_launch`).
+4. All other directives are ignored on purpose: they tell ptxas how many registers to use, or what a call preserves, and
    do not change results. Strings of `.pragma`, except those of a loop, and attributes of variables and functions are
    ignored, too.
 """
@@ -15,7 +17,7 @@ The rules (PTX ISA 9.1, 11.4 to 11.6; what ptxas 13.0 takes):
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from .tokens import Cursor, Token
@@ -114,6 +116,32 @@ def cluster_problem(directives: Mapping[str, tuple[int, ...]], given: tuple[int,
     if most and given is not None and math.prod(given) > most:
         return f"declares .maxclusterrank {most}: that many blocks at most"
     return ""
+
+
+_REGISTERS, _MOST_REGISTERS, _WARPGROUP = 1 << 16, 256, 128  # of a multiprocessor, of a thread; threads
+
+
+def registers_at_launch(directives: Mapping[str, tuple[int, ...]], raised: Sequence[int]) -> int:
+    """Return how many registers each thread of an entry with `setmaxnreg` begins with; 0 where ptxas does not know.
+
+    That is what all `setmaxnreg.inc` together need, `raised`, or all that there are, as far as the directives allow;
+    in units of 8, and for whole warpgroups (ptxas 13.0).
+
+    Examples
+    --------
+    >>> [registers_at_launch({"maxntid": (n,), "minnctapersm": (1,)}, [232]) for n in (256, 320, 384, 640)]
+    [232, 168, 168, 96]
+    >>> registers_at_launch({"maxnreg": (100,)}, [232]), registers_at_launch({"maxntid": (256,)}, [232])
+    (104, 0)
+    """
+    threads, blocks = directives.get("reqntid") or directives.get("maxntid"), directives.get("minnctapersm")
+    most = [_MOST_REGISTERS, *directives.get("maxnreg", ())]
+    if threads and blocks:
+        groups = -(-math.prod(threads) // _WARPGROUP)
+        most.append(_REGISTERS // (max(blocks[0], 1) * groups * _WARPGROUP) // 8 * 8)
+    if len(most) == 1:
+        return 0
+    return -(-min(*most, max(raised, default=_MOST_REGISTERS)) // 8) * 8
 
 
 def pragmas(cursor: Cursor) -> tuple[str, ...]:

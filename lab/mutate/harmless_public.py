@@ -1,0 +1,93 @@
+"""Why mutants of public kernels that nobody notices are harmless: arguments, as in `harmless_texts.py`."""
+
+from __future__ import annotations
+
+from .harmless import Arguments, by_name
+
+__all__ = ["HARMLESS"]
+
+_ARGUMENTS: Arguments = (
+    (
+        "A barrier of the block publishes the new mbarriers to the threads that use them (A9).",
+        (("pingpong_*", "fence dropped: line *: fence.mbarrier_init.release.cluster"),),
+    ),
+    (
+        "The mbarrier gives the two warpgroups their turns, and publishes nothing that one of them needs of the last"
+        " lane; lanes of a warp arrive at once, and in so few turns the arrivals that are one too many do not add up to"
+        " those of a warp (A9).",
+        (("pingpong_*", "count: line 419: -1 in mbarrier.init*"),),
+    ),
+    (
+        "The mbarrier by which the warpgroups take turns orders the stores of the next tile behind the wait (A7, A9).",
+        (
+            ("pingpong_f16", "barrier dropped: line 2866: bar.sync*"),
+            ("pingpong_e4m3_fast", "barrier dropped: line 2372: bar.sync*"),
+        ),
+    ),
+    (
+        "The mbarrier only says which of two warps issues its copies first; each copy has its own mbarrier (A7).",
+        (("pingpong_f16", "parity: line 3456: *"),),
+    ),
+    (
+        "What others read is published by the completion of the copy, and by nothing that the thread did before it"
+        " arrives (A6, A7).",
+        (
+            ("pingpong_f16", "weaker: line 3892: relaxed in mbarrier.arrive*"),
+            ("pingpong_e4m3_fast", "weaker: line 3396: relaxed in mbarrier.arrive*"),
+        ),
+    ),
+    (
+        "The phase before the first is complete: the wait that was left out for it ends at once (A9).",
+        (("pingpong_f16", "wait dropped: line 3598: *"), ("pingpong_e4m3_fast", "wait dropped: line 3102: mbarrier*")),
+    ),
+    (
+        "No register of D is accessed between the fence before and the products, which have A in shared memory (A28).",
+        (
+            ("flash_f16", "fence dropped: line 2925: wgmma.fence*"),
+            ("cooperative_bf16_cluster_2x1", "fence dropped: line 1835: wgmma.fence*"),
+        ),
+    ),
+    (
+        "All copies of the thread are in groups that it waits for: the one that is left out would be empty (A7, A21).",
+        (("grouped_f16", "commit dropped: line 3427: *"),),
+    ),
+    (
+        "The thread has made no copy yet, by this map or another: it has nothing to wait for (A21).",
+        (("grouped_f16", "wait dropped: line 4100: *"),),
+    ),
+    (
+        "Four buffers are used in turns, and another barrier precedes the next turn of each; what frees one for a"
+        " load of C counts the thread that waits for the store, too (A7, A9).",
+        (("cooperative_bf16_cluster_2x1", "barrier dropped: line 2694: bar.sync*"),),
+    ),
+    (
+        "The wait is for a slot of V, which products free that need earlier copies of K alone: the copy may come behind"
+        " it (A9).",
+        (("flash_f16", "order: line 4960: cp.async.bulk.tensor.4d*"),),
+    ),
+    (
+        "The wait before it, for the end of the tile before, says that all slots of V are free: this is the first of"
+        " the tile (A9).",
+        (("flash_f16", "wait dropped: line 4969: looks once*"),),
+    ),
+    (
+        "No access follows the wait, and all arrivals that it waits for come from threads of its own block (A18).",
+        (("cooperative_bf16_cluster_2x1", "wait dropped: line 3314: looks once*"),),
+    ),
+    ("A prefetch is a hint: no value depends on it.", (("flash_f16", "coordinate: line 4735: *"),)),
+    (
+        "The map has two dimensions: what is not written there is of a third or later one.",
+        (("grouped_f16", "change of a map dropped: line 4420: tensormap.replace.tile.global_dim*"),),
+    ),
+    (
+        "elect.sync elects the same lane again: what it wrote before the barrier, no other lane changes.",
+        (("grouped_f16", "barrier dropped: line 4610: bar.warp.sync*"),),
+    ),
+    (
+        "The warp that changes the map is the one that copies: the scope of the block has both (A19, A20).",
+        (("grouped_f16", "weaker: line 4783: scope .cta*"),),
+    ),
+)
+
+HARMLESS = by_name(_ARGUMENTS)
+"""The argument, by the names of a kernel and a mutation."""
