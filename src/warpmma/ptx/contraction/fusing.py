@@ -30,7 +30,7 @@ from dataclasses import dataclass, replace
 from ..flow import Flow, Register, registers_of, traced
 from ..text import Function, Label, Mnemonic, Operand, Statement
 from .alternatives import Alternatives, Doubts, factors_of, negative
-from .product_uses import CONTAINERS, HiddenRegisters, ProductUses, StretchProducts, sum_type
+from .product_uses import CONTAINERS, HiddenRegisters, ProductUses, StretchProducts, product_type, sum_type
 from .rematerialization import remade
 
 
@@ -58,14 +58,15 @@ def contracted(function: Function, target: str = "sm_90") -> Contraction:
     >>> [one.mnemonic for one in contracted(read(text).functions["k"]).function.body]
     ['fma.rn.f32', 'st.global.f32']
     """
-    if not any(isinstance(one, Statement) and sum_type(one) for one in function.body):
+    statements = [one for one in function.body if isinstance(one, Statement)]
+    if not (any(map(sum_type, statements)) and any(map(product_type, statements))):
         return Contraction(function)
     found = traced(function, target)
     again = remade(function, found)
     if again is not function:
         function, found = again, traced(again, target)
     rewriting = _Rewriting(function, found)
-    those = [StretchProducts(found, *each) for each in zip(found.stretches, found.wanted, strict=True)]
+    those = [StretchProducts(found, *each) for each in zip(found.stretches, found.wanted.bits, strict=True)]
     for one in those:
         rewriting.fuse(one)
     rewriting.unpredicted(those)

@@ -124,9 +124,9 @@ def makes_product(flow: Flow, i: int) -> str:
 
 
 class StretchProducts:
-    """The products of a stretch and their uses."""
+    """The products of a stretch and their uses; `wanted` are the registers that are live after it, as bits."""
 
-    def __init__(self, found: Flow, stretch: Sequence[int], wanted: set[Register]):
+    def __init__(self, found: Flow, stretch: Sequence[int], wanted: int):
         self.flow = found
         self.stretch = stretch
         self.of: dict[Register, tuple[ProductUses, bool]] = {}
@@ -136,15 +136,14 @@ class StretchProducts:
         self.local: set[int] = set()
         self._written: dict[Register, int] = {}
         self._carried: dict[Register, Register] = {}
-        live = set(wanted)
+        live = wanted
         counted: dict[int, bool] = {}
         for i in reversed(stretch):
-            counted[i] = found.wants(i, live)
-            found.step(i, live)
+            counted[i], live = found.step(i, live)
         for i in stretch:
             self._statement(i, counted[i])
         for register, (product, _) in self.of.items():
-            if register in wanted:
+            if wanted >> found.wanted.number[register] & 1:
                 product.escapes = True
                 if not product.refused:
                     self.escaping[register] = product

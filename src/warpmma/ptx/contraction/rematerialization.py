@@ -56,11 +56,9 @@ class _Remaking:
     def _readers(self) -> Mapping[Register, list[int]]:
         """List the statements that count and read each register."""
         found: dict[Register, list[int]] = {}
-        for stretch, behind in zip(self.flow.stretches, self.flow.wanted, strict=True):
-            live = set(behind)
+        for stretch, live in zip(self.flow.stretches, self.flow.wanted.bits, strict=True):
             for i in reversed(stretch):
-                counts = self.flow.wants(i, live)
-                self.flow.step(i, live)
+                counts, live = self.flow.step(i, live)
                 one = self.flow.statements[i]
                 read = {*self.flow.uses[i].read, *([(one.guard.name, one.guard.scope)] if one.guard else [])}
                 for register in read if counts else ():

@@ -81,20 +81,25 @@ class Flow:
     uses: dict[int, Uses]
     constants: dict[Register, Immediate]  # registers that one statement writes, a `mov` of a number
 
-    def wants(self, i: int, live: set[Register]) -> bool:
-        """Whether a statement is live, given the registers wanted after it (rule 3)."""
-        return not pure(self.statements[i]) or not live.isdisjoint(self.uses[i].written)
+    def step(self, i: int, live: int) -> tuple[bool, int]:
+        """Step backwards over a statement: from registers wanted after it, as bits, to those wanted before it.
 
-    def step(self, i: int, live: set[Register]) -> None:
-        """Step backwards over a statement: from registers wanted after it to those wanted before it."""
-        one, used = self.statements[i], self.uses[i]
-        wanted = self.wants(i, live)
-        if used.whole:
-            live.difference_update(used.written)
+        Also return whether it is live (rule 3).
+        """
+        one, used, number = self.statements[i], self.uses[i], self.wanted.number
+        wanted = not pure(one)
+        for register in used.written:
+            bit = 1 << number[register]
+            if live & bit:
+                wanted = True
+                if used.whole:
+                    live ^= bit
         if wanted:
-            live.update(used.read)
+            for register in used.read:
+                live |= 1 << number[register]
             if one.guard is not None:
-                live.add((one.guard.name, one.guard.scope))
+                live |= 1 << number[one.guard.name, one.guard.scope]
+        return wanted, live
 
 
 def traced(function: Function, target: str) -> Flow:
@@ -113,10 +118,9 @@ def traced(function: Function, target: str) -> Flow:
     parts_of: list[range] = []
     for chain in chains:
         live = wanted[chain[-1]]
-        parts, behind = [list[int]()], found.wanted.like(0)
-        behind.append(live)
+        parts, behind = [list[int]()], [live]
         for i in reversed([i for b in chain for i in blocks[b].statements]):
-            found.step(i, live)
+            _, live = found.step(i, live)
             if _breaks(statements[i], target, constants):
                 parts.append([])
                 behind.append(live)
@@ -124,7 +128,7 @@ def traced(function: Function, target: str) -> Flow:
                 parts[-1].append(i)
         parts_of.append(range(len(found.stretches), len(found.stretches) + len(parts)))
         found.stretches += [part[::-1] for part in reversed(parts)]
-        found.wanted.extend_reversed(behind)
+        found.wanted.bits += reversed(behind)
     for n, joined in enumerate(_joined(function, blocks, chains)):
         found.joined += [frozenset(k for m in joined for k in parts_of[m])] * len(parts_of[n])
     return found
@@ -185,7 +189,7 @@ def _merged(blocks: Sequence[Block]) -> list[list[int]]:
     return chains
 
 
-def _emptied(found: Flow, blocks: Sequence[Block], wanted: RegisterSets) -> bool:
+def _emptied(found: Flow, blocks: Sequence[Block], wanted: Sequence[int]) -> bool:
     """Bypass blocks without live statements, and drop jumps with one target; return whether anything changed."""
     around: dict[int, int] = {}
     for b, block in enumerate(blocks):
@@ -209,13 +213,12 @@ def _emptied(found: Flow, blocks: Sequence[Block], wanted: RegisterSets) -> bool
     return changed
 
 
-def _counts(found: Flow, block: Block, wanted: set[Register]) -> bool:
-    """Whether anything in a block but its jump is live."""
-    live = set(wanted)
+def _counts(found: Flow, block: Block, live: int) -> bool:
+    """Whether anything in a block but its jump is live, given the registers wanted after it."""
     for i in reversed(block.statements):
-        if found.wants(i, live) and found.statements[i].opcode != "bra":
+        wanted, live = found.step(i, live)
+        if wanted and found.statements[i].opcode != "bra":
             return True
-        found.step(i, live)
     return False
 
 
@@ -257,16 +260,23 @@ def _registers(statements: Mapping[int, Statement], used: Mapping[int, Uses]) ->
             yield one.guard.name, one.guard.scope
 
 
-def _wanted(found: Flow, blocks: Sequence[Block]) -> RegisterSets:
-    """Find the registers wanted after each block (rule 3)."""
-    before = found.wanted.like(len(blocks))
+def _wanted(found: Flow, blocks: Sequence[Block]) -> list[int]:
+    """Find the registers wanted after each block, as bits (rule 3)."""
+    before = [0] * len(blocks)
     follow = [block.follow for block in blocks]
 
+    def after(b: int) -> int:
+        live = 0
+        for following in follow[b]:
+            live |= before[following]
+        return live
+
     def visit(b: int) -> bool:
-        live = before.union(follow[b])
+        live = after(b)
         for i in reversed(blocks[b].statements):
-            found.step(i, live)
-        return before.put(b, live)
+            _, live = found.step(i, live)
+        changed, before[b] = live != before[b], live
+        return changed
 
     settle(follow, visit)
-    return before.joined(follow)
+    return [after(b) for b in range(len(blocks))]

@@ -5,46 +5,42 @@ A statement without a row (refused later), except control flow, writes its first
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import overload
-
-import numpy as np
+from typing import NamedTuple, overload
 
 from ...errors import WarpmmaError
 from ...isa import PtxInstruction, parse_any
 from ...operations import Access, Operation, row
-from ..text import Element, Negation, Operand, Place, Selection, Statement, Symbol, VectorOf, words_of
+from ..text import Element, Immediate, Negation, Operand, Place, Selection, Statement, Symbol, VectorOf, words_of
 
 Register = tuple[str, int]
 
 
 class RegisterSets(Sequence[set[Register]]):
-    """A sequence of sets of registers, stored as bits; each lookup builds a new set.
+    """A sequence of sets of registers, stored as the bits of integers; each lookup builds a new set.
+
+    Attributes
+    ----------
+    bits : list of int
+        Each set: bit `number[register]` says whether it has a register.
+    number : mapping of Register to int
 
     Examples
     --------
     >>> sets = RegisterSets([("%a", 0), ("%b", 0)])
-    >>> sets.append({("%b", 0)})
+    >>> sets.bits.append(1 << sets.number["%b", 0])
     >>> sets[0], len(sets)
     ({('%b', 0)}, 1)
     """
 
     def __init__(self, registers: Iterable[Register]) -> None:
-        self._registers = list(dict.fromkeys(registers))
-        self._number = {register: i for i, register in enumerate(self._registers)}
-        self._packed: list[bytes] = []
-
-    def like(self, number: int) -> RegisterSets:
-        """Return `number` empty sets of the same registers."""
-        made = RegisterSets(())
-        made._registers, made._number = self._registers, self._number
-        made._packed = [made._pack(())] * number
-        return made
+        self.number: Mapping[Register, int] = {x: i for i, x in enumerate(dict.fromkeys(registers))}
+        self.bits: list[int] = []
 
     def __len__(self) -> int:
-        return len(self._packed)
+        return len(self.bits)
 
     @overload
     def __getitem__(self, at: int) -> set[Register]: ...
@@ -52,59 +48,44 @@ class RegisterSets(Sequence[set[Register]]):
     def __getitem__(self, at: slice) -> list[set[Register]]: ...
     def __getitem__(self, at: int | slice) -> set[Register] | list[set[Register]]:
         if isinstance(at, slice):
-            return [self._unpack(x) for x in self._packed[at]]
-        return self._unpack(self._packed[at])
+            return [self._set(x) for x in self.bits[at]]
+        return self._set(self.bits[at])
 
-    def append(self, registers: Iterable[Register]) -> None:
-        """Add a set."""
-        self._packed.append(self._pack(registers))
-
-    def extend_reversed(self, others: RegisterSets) -> None:
-        """Add sets of the same registers, the last first."""
-        self._packed += reversed(others._packed)
-
-    def put(self, at: int, registers: Iterable[Register]) -> bool:
-        """Replace a set; return whether that changes it."""
-        new = self._pack(registers)
-        changed = new != self._packed[at]
-        self._packed[at] = new
-        return changed
-
-    def union(self, those: Iterable[int]) -> set[Register]:
-        """Join sets."""
-        return self._unpack(self._joined(those))
-
-    def joined(self, groups: Sequence[Iterable[int]]) -> RegisterSets:
-        """Return the sets that are joined of groups of these."""
-        made = self.like(0)
-        made._packed = [self._joined(those) for those in groups]
-        return made
-
-    def _joined(self, those: Iterable[int]) -> bytes:
-        first, *others = [self._packed[i] for i in those] or [self._pack(())]
-        for other in others:
-            if other is not first and other != first:
-                first = (np.frombuffer(first, np.uint8) | np.frombuffer(other, np.uint8)).tobytes()
-        return first
-
-    def _pack(self, registers: Iterable[Register]) -> bytes:
-        bits = np.zeros(len(self._registers), bool)
-        bits[np.fromiter((self._number[x] for x in registers), np.intp)] = True
-        return np.packbits(bits).tobytes()
-
-    def _unpack(self, packed: bytes) -> set[Register]:
-        bits = np.unpackbits(np.frombuffer(packed, np.uint8), count=len(self._registers))
-        return {self._registers[i] for i in np.flatnonzero(bits).tolist()}
+    def _set(self, bits: int) -> set[Register]:
+        return {register for register, i in self.number.items() if bits >> i & 1}
 
 
 _CONTROL_FLOW = frozenset(("bra", "brx", "call", "ret"))
 
 
+class _Facts(NamedTuple):
+    """What holds for all statements of a mnemonic."""
+
+    results: int  # leading operands that are results, without the predicate of a pair; -1 for `call`
+    updated: bool  # whether it reads what it writes
+    pure: bool
+    arithmetic: bool
+
+
 @lru_cache(maxsize=4096)
-def _instruction(mnemonic: str) -> PtxInstruction | None:
-    """Return the instruction of a mnemonic on any target; None for control flow and what is unknown."""
-    if words_of(mnemonic).opcode in _CONTROL_FLOW:
-        return None
+def _instruction(mnemonic: str) -> _Facts:
+    """Look up an instruction on any target; what has no row, but control flow, writes its first operand."""
+    opcode = words_of(mnemonic).opcode
+    if opcode in _CONTROL_FLOW:
+        return _Facts(-1 if opcode == "call" else 0, updated=False, pure=False, arithmetic=False)
+    found = _found(mnemonic)
+    if found is None:
+        moves = opcode == "mov"  # of vectors, which have no row of their own
+        return _Facts(1, updated=False, pure=moves, arithmetic=moves)
+    arithmetic = isinstance(found, Operation) and not found.lanes
+    pure = arithmetic and not (isinstance(found, Operation) and found.writes_carry)
+    if isinstance(found, Access):
+        pure = found.direction == "load" and found.order == "weak"
+    results = 0 if all(x.implicit for x in found.results) else 1
+    return _Facts(results, any(x.updated for x in found.results), pure, arithmetic)
+
+
+def _found(mnemonic: str) -> PtxInstruction | None:
     for find in (row, parse_any):
         try:
             return find(mnemonic)
@@ -127,31 +108,31 @@ class Uses:
 
 def uses(one: Statement) -> Uses:
     """Find the registers that a statement reads and writes."""
-    operands, instruction = one.operands, _instruction(one.mnemonic)
-    first = _results(one)
-    if instruction is not None and all(x.implicit for x in instruction.results):
-        first = 0
+    operands, facts = one.operands, _instruction(one.mnemonic)
+    if facts.results < 0:
+        first = int(bool(operands) and isinstance(operands[0], VectorOf))
+    else:
+        first = facts.results and facts.results + one.paired
     written: list[Register] = []
     read: list[Register] = []
     whole = one.guard is None
     for index, operand in enumerate(operands):
-        if index < first and not isinstance(operand, Place):
-            whole = whole and not isinstance(operand, Element | Selection)
-            written += registers_of(operand)
-            if isinstance(operand, VectorOf):
-                whole = whole and not any(isinstance(item, Element) for item in operand.items)
+        if index >= first or isinstance(operand, Place):
+            found = read
         else:
-            read += registers_of(operand)
-    if instruction is not None and any(x.updated for x in instruction.results):
+            found = written
+            if isinstance(operand, Element | Selection):
+                whole = False
+            elif isinstance(operand, VectorOf):
+                whole = whole and not any(isinstance(item, Element) for item in operand.items)
+        if isinstance(operand, Symbol):
+            if operand.scope >= 0:
+                found.append((operand.name, operand.scope))
+        elif not isinstance(operand, Immediate):
+            found += registers_of(operand)
+    if facts.updated:
         read += written
     return Uses(tuple(written), tuple(read), whole)
-
-
-def _results(one: Statement) -> int:
-    """Count the leading operands that are results, for a statement that is not in the instruction table."""
-    if one.opcode == "call":
-        return int(bool(one.operands) and isinstance(one.operands[0], VectorOf))
-    return 0 if one.opcode in _CONTROL_FLOW else 1 + one.paired
 
 
 def registers_of(operand: Operand) -> list[Register]:
@@ -183,15 +164,9 @@ def symbols_of(x: Operand) -> Iterator[Symbol]:
 
 def pure(one: Statement) -> bool:
     """Whether a statement does nothing but give results."""
-    instruction = _instruction(one.mnemonic)
-    if isinstance(instruction, Access):
-        return instruction.direction == "load" and instruction.order == "weak"
-    return arithmetic(one) and not (isinstance(instruction, Operation) and instruction.writes_carry)
+    return _instruction(one.mnemonic).pure
 
 
 def arithmetic(one: Statement) -> bool:
     """Whether a statement computes from registers of its own lane."""
-    instruction = _instruction(one.mnemonic)
-    if instruction is None:
-        return one.opcode == "mov"  # of vectors, which have no row of their own
-    return isinstance(instruction, Operation) and not instruction.lanes
+    return _instruction(one.mnemonic).arithmetic

@@ -17,15 +17,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import cast
 
 import numpy as np
 
 from ...arithmetic import SEQUENCES, folded_divisor, folded_reference
 from ..contraction import ALTERNATIVE, HiddenRegisters
-from ..text import Function, Immediate, Label, Operand, Statement, VectorOf
+from ..text import Function, Immediate, Label, Operand, Statement, VectorOf, words_of
 from .evaluated import approximate_form, evaluate, evaluates, masked
-from .known_values import Value, find_values
+from .known_values import find_values
+from .transfers import Value
 
 FOLDED = "folded"
 """Part of the mnemonic of an approximate function, after a blank: its result if ptxas computes it."""
@@ -53,7 +55,7 @@ def folded(function: Function) -> Folding:
     ['mov.f32', 'mov.b32', 'st.global.f32']
     """
     statements = {i: one for i, one in enumerate(function.body) if isinstance(one, Statement)}
-    wanted = {i for i, one in statements.items() if _form(one) or _is_product(one)}
+    wanted = {i for i, one in statements.items() if _rewritten(one.mnemonic, len(one.operands))}
     if not wanted:
         return Folding(function)
     found = _Rewriting(function)
@@ -90,15 +92,21 @@ def _compared(one: Statement, hidden: HiddenRegisters) -> list[Statement]:
     ]
 
 
-def _form(one: Statement) -> str:
+@lru_cache(maxsize=4096)
+def _rewritten(mnemonic: str, operands: int) -> bool:
+    """Whether a statement of so many operands may be rewritten: a function (rule 1 or 2) or a product (rule 3)."""
+    return bool(_form(mnemonic, operands)) or _is_product(mnemonic, operands)
+
+
+def _form(mnemonic: str, operands: int) -> str:
     """Return the name of an approximate function that ptxas may compute; "" of other statements."""
-    form = approximate_form(one.words)
-    return form if form and len(one.operands) == 1 + SEQUENCES[form].operands else ""
+    form = approximate_form(words_of(mnemonic))
+    return form if form and operands == 1 + SEQUENCES[form].operands else ""
 
 
-def _is_product(one: Statement) -> bool:
-    words = one.words
-    return one.opcode == "mul" and words.type in _PRODUCTS and len(one.operands) == 3 and bool(evaluates(words))
+def _is_product(mnemonic: str, operands: int) -> bool:
+    words = words_of(mnemonic)
+    return words.opcode == "mul" and words.type in _PRODUCTS and operands == 3 and bool(evaluates(words))
 
 
 class _Rewriting:
@@ -112,7 +120,7 @@ class _Rewriting:
 
     def rewrite(self, i: int, one: Statement, values: tuple[Value, ...]) -> None:
         """Rewrite a statement, given the values of its operands."""
-        form = _form(one)
+        form = _form(one.mnemonic, len(one.operands))
         if not form:
             self._product(i, one, values)
         elif all(isinstance(x, int) for x in values):

@@ -46,27 +46,42 @@ class BoundStatement:
 def bind(names: Resolver, statement: Statement, row: PtxInstruction) -> BoundStatement:
     """Bind the operands of a statement to those of its instruction; raise `PtxError` if its signature refuses them."""
     statement, row = _variant(names, statement, row)
-    specs = [x for x in row.signature if not x.implicit and (statement.paired or not (x.paired and x.optional))]
     written_out = _written_out(names, statement, row)
-    there = present(specs, len(written_out))
-    if there is None or any(x.paired for x in there) != statement.paired:
-        expected = row.syntax or "none"
-        raise names.fail(statement, f"got {counted(len(statement.operands), 'operand')}; expected {expected}")
-    given = {id(spec): x for spec, x in zip(there, written_out, strict=True)}
     operands: list[StepOperand | None] = []
     results: list[Slot | None] = []
-    for spec in row.signature:
-        x = given.get(id(spec))
+    for spec, at in _signature(names, statement, row, len(written_out)):
+        x = None if at is None else written_out[at]
+        slot = names.fitting(x, spec)
         if spec.role == "result":
-            results += _targets(names, statement, spec, x)
+            results += [slot] if slot is not None else _targets(names, statement, spec, x)
+        elif slot is not None and spec.role != "address":
+            operands.append(slot)
         else:
             operands += _sources(names, statement, spec, x)
     return BoundStatement(_fitted(names, row, operands, results), tuple(operands), tuple(results))
 
 
+def _signature(
+    names: Resolver, statement: Statement, row: PtxInstruction, count: int
+) -> tuple[tuple[OperandSpec, int | None], ...]:
+    """Return the signature of an instruction, and which of so many operands each is; None for none (rule 1)."""
+    key = id(row), statement.paired, count
+    if (known := names.bound.get(key)) is not None:  # it holds the row, whose number is nothing else's therefore
+        return known[1]
+    specs = [x for x in row.signature if not x.implicit and (statement.paired or not (x.paired and x.optional))]
+    there = present(specs, count)
+    if there is None or any(x.paired for x in there) != statement.paired:
+        expected = row.syntax or "none"
+        raise names.fail(statement, f"got {counted(len(statement.operands), 'operand')}; expected {expected}")
+    places = {id(spec): at for at, spec in enumerate(there)}
+    found = tuple((spec, places.get(id(spec))) for spec in row.signature)
+    names.bound[key] = row, found
+    return found
+
+
 def _written_out(names: Resolver, statement: Statement, row: PtxInstruction) -> tuple[Operand, ...]:
     """Return the operands one after the other, those in the brackets of an address behind it (rule 3)."""
-    if not any(x.within for x in row.signature):
+    if not any(isinstance(x, Place) and x.more for x in statement.operands) or not any(x.within for x in row.signature):
         return statement.operands
     found: list[Operand] = []
     for x in statement.operands:

@@ -23,7 +23,7 @@ from typing import Protocol
 
 from ..._text import counted
 from ...errors import PtxError
-from ...isa import OperandSpec
+from ...isa import OperandSpec, PtxInstruction
 from ...machine import Constant, Frame, Inverted, ReadOnly, SharedAddress, Slot, StepOperand, Sum, special_kind
 from ...operations import WINDOWS, RegisterType
 from ...registers import LANES
@@ -56,6 +56,10 @@ class Places(Protocol):
         """Space and address, in it, of a variable; of a function, ("func", address); None for others."""
 
 
+BoundSignature = tuple[PtxInstruction, tuple[tuple[OperandSpec, int | None], ...]]
+"""An instruction, and which of the operands that are written each of its signature is; None for none."""
+
+
 class Resolver:
     """Resolver of the statements of one function."""
 
@@ -63,6 +67,8 @@ class Resolver:
         self._module, self._function, self._slots, self._places = module, function, slots, places
         self.declared = Declared(function)
         self._made: dict[tuple[str, int, int], Slot] = {}
+        self._single: dict[tuple[str, int], Slot] = {}  # registers that are one, by their own names
+        self.bound: dict[tuple[int, bool, int], BoundSignature] = {}
         self.frame: dict[tuple[str, int], int] = {}
 
     def fail(self, statement: Statement, text: str) -> PtxError:
@@ -96,8 +102,20 @@ class Resolver:
             what = "128 bits" if found.type == "b128" else f"a vector of {count}"
             raise self.fail(statement, f"{symbol.name} is {what}; expected one register")
         suffix = f".{'xyzw'[index]}" if isinstance(x, Element) else ""
-        self._made[key] = Slot(self._slots.new(register_class(found.type), symbol.name + suffix))
-        return self._made[key]
+        made = self._made[key] = Slot(self._slots.new(register_class(found.type), symbol.name + suffix))
+        if count == 1 and not isinstance(x, Element):
+            self._single[symbol.name, symbol.scope] = made
+        return made
+
+    def fitting(self, x: Operand | None, spec: OperandSpec) -> Slot | None:
+        """Return the slot of a register that was named before, of the very class that an operand has.
+
+        None for everything else, which is to be checked.
+        """
+        if not isinstance(x, Symbol) or (slot := self._single.get((x.name, x.scope))) is None:
+            return None
+        fits = self._slots.kinds[slot.number] == spec.kind and len(spec.names) == 1
+        return slot if fits and spec.braces != "always" and spec.sink != "only" else None
 
     def kind(self, slot: Slot) -> RegisterType:
         """Class of a register."""
