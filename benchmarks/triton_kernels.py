@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import triton
 import triton.language as tl
@@ -79,14 +80,16 @@ class Run:
     constants: Mapping[str, int] = field(default_factory=dict)
 
 
-def _product(size: int) -> Run:
-    constants = {"K": size, "BM": 64, "BN": 64, "BK": 32, "GROUP": 8}
-    return Run(product, ((size // 64) ** 2,), ((size, size),) * 3, np.float16, (size, size), constants)
+def _product(size: int, dtype: type[Any] = np.float16, tile: int = 64, **options: int) -> Run:
+    constants = {"K": size, "BM": tile, "BN": tile, "BK": tile // 2, "GROUP": 8, **options}
+    return Run(product, ((size // tile) ** 2,), ((size, size),) * 3, dtype, (size, size), constants)
 
 
 RUNS = {
     "product 512": _product(512),
     "product 1024": _product(1024),
+    "product 1024, bf16": _product(1024, ml_dtypes.bfloat16),
+    "product 1024, tiles of 128": _product(1024, tile=128, num_warps=8),
     "softmax": Run(softmax, (1024,), ((1024, 781),) * 2, np.float32, (781,), {"BLOCK": 1024}),
     "attention": Run(
         attention, (8, 4), ((4, 512, 64),) * 4, np.float16, (0.125,), {"L": 512, "D": 64, "BM": 64, "BN": 64}

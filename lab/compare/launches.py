@@ -32,9 +32,13 @@ def replayed(driver: Driver, function: Function, one: Snapshot, before: Any) -> 
         driver.put(placed[start], moved(x, one.pieces, placed))
     arguments = []
     for type_, x in one.arguments:
-        number = np.array([x], _TYPES[type_]).view(np.uint8)
-        arguments.append((moved(number, one.pieces, placed) if type_ == "u64" else number).tobytes())
-    driver.launch(function, one.grid, one.block, arguments, one.shared)
+        data_of = (
+            np.frombuffer(bytes.fromhex(str(x)), np.uint8)
+            if type_ == "bytes"
+            else (np.array([x], _TYPES[type_]).view(np.uint8))
+        )
+        arguments.append((moved(data_of, one.pieces, placed) if type_ in ("u64", "bytes") else data_of).tobytes())
+    driver.launch(function, one.grid, one.block, arguments, one.shared, one.cluster)
     driver.synchronise()
     after = {start: driver.fetch(placed[start], x) for start, x in data.items()}
     for start, x in data.items():

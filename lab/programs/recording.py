@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import hashlib
+import subprocess
+import sys
+import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 from lab.gpu.driver import Driver, argument_bytes, printed
 
-from .archive import Recording, kept
+from .archive import Recording, kept, read, write
 from .launches import Array, Case, Run, contents
 
-__all__ = ["record", "run"]
+__all__ = ["record", "record_apart", "run"]
+
+_SECONDS = 60  # that a process may take on a GPU
 
 
 def run(driver: Driver, functions: dict[str, Any], made: Run) -> tuple[dict[str, Array], list[str]]:
@@ -30,6 +37,40 @@ def run(driver: Driver, functions: dict[str, Any], made: Run) -> tuple[dict[str,
     for address in addresses.values():
         driver.free(address)
     return outputs, sorted(lines)
+
+
+def _apart(command: Sequence[str]) -> tuple[Recording | None, int]:
+    """Record in a process of its own, which may hang or fault; return the recording and the exit status."""
+    with tempfile.TemporaryDirectory() as place:
+        one = Path(place) / "one.npz"
+        try:
+            python = [sys.executable, "-m", *command, "--out", str(one)]
+            code = subprocess.run(python, timeout=_SECONDS, check=False).returncode
+        except subprocess.TimeoutExpired:
+            code = -1
+        return read(one) if one.exists() else None, code
+
+
+def record_apart(commands: Mapping[str, Sequence[str]], out: Path, jobs: int) -> int:
+    """Run modules, by what each records, which write where `--out` says; merge that into a file as it comes.
+
+    Returns how many fail.
+    """
+    before = read(out) if out.exists() else Recording({}, {}, {})
+    about, outputs, lines = dict(before.about), dict(before.outputs), dict(before.printed)
+    texts, failed = dict(about.get("texts", {})), 0
+    with ThreadPoolExecutor(jobs) as pool:
+        for name, (found, code) in zip(commands, pool.map(_apart, commands.values()), strict=True):
+            failed += code != 0
+            if found is None:
+                print(f"{name}: NOT RECORDED ({code})", flush=True)
+                continue
+            texts |= found.about["texts"]
+            about |= found.about
+            outputs |= found.outputs
+            lines |= found.printed
+            write(out, Recording(about | {"texts": texts}, outputs, lines))
+    return failed
 
 
 def record(

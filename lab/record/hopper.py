@@ -6,6 +6,7 @@ Their PTX is not stored; it is in FOLDER:
   package nvidia-cutlass; `--include` names more folders of headers.
 * `--record` runs every kernel on an sm_90 GPU, each in a process of its own, twice, and stores hashes of the outputs.
   It takes `NAME.cubin` rather than `NAME.ptx` where both are there.
+* `--same FILE` compares with the recording of another GPU, and notes that GPU in ours if all its bytes are the same.
 * by default the kernels run in the simulator, with hazards as errors but those that are argued in docs/programs.md,
   and are compared with the recording.
 """
@@ -27,10 +28,8 @@ from lab.programs.archive import Recording, difference, read, write
 from lab.programs.cutlass_cases import headers, text_hash
 from lab.programs.hopper_cases import LAUNCHES, Launch, compiled, described, hopper_cases
 from lab.programs.hopper_kernels import HOPPER_RECORDED, KERNELS, REPORTED
-from lab.programs.recording import record
+from lab.programs.recording import record, record_apart
 from lab.programs.texts import keep, kept_path, read_text
-
-_SECONDS = 60  # that the cases of a kernel may take on a GPU
 
 
 def _compile_one(name: str, includes: list[Path]) -> tuple[str, list[Launch], str]:
@@ -79,34 +78,30 @@ def record_one(name: str, folder: Path, out: Path) -> int:
     return failed
 
 
-def _record_apart(name: str, folder: Path) -> tuple[Recording | None, int]:
-    """Record a kernel in a process of its own, which may hang or fault; return the recording and the exit status."""
-    with tempfile.TemporaryDirectory() as place:
-        one = Path(place) / "one.npz"
-        command = [sys.executable, "-m", "lab.record.hopper", str(folder), "--record-one", name, "--out", str(one)]
-        try:
-            code = subprocess.run(command, timeout=_SECONDS, check=False).returncode
-        except subprocess.TimeoutExpired:
-            code = -1
-        return read(one) if one.exists() else None, code
-
-
 def record_all(names: list[str], folder: Path, out: Path, jobs: int) -> int:
     """Run kernels, each in a process of its own; merge what they write. Return how many fail."""
-    before = read(out) if out.exists() else Recording({}, {}, {})
-    about, outputs, failed = dict(before.about), dict(before.outputs), 0
-    texts = dict(about.get("texts", {}))
-    with ThreadPoolExecutor(jobs) as pool:
-        for name, (found, code) in zip(names, pool.map(lambda x: _record_apart(x, folder), names), strict=True):
-            failed += code != 0
-            if found is None:
-                print(f"{name}: NOT RECORDED ({code})", flush=True)
-                continue
-            texts |= found.about["texts"]
-            about |= found.about
-            outputs |= found.outputs
-            write(out, Recording(about | {"texts": texts}, outputs, {}))
-    return failed
+    command = "lab.record.hopper", str(folder), "--record-one"
+    return record_apart({name: (*command, name) for name in names}, out, jobs)
+
+
+def same(path: Path, other: Path) -> int:
+    """Note in a recording that another GPU wrote the same bytes; return how many of its outputs differ."""
+    ours, theirs = read(path), read(other)
+    if not theirs.about["texts"].items() <= ours.about["texts"].items():
+        print("recordings of different PTX")
+        return 1
+    differ = [
+        f"{case}: {name}"
+        for case, outputs in theirs.outputs.items()
+        for name, (digest, _) in outputs.items()
+        if ours.outputs[case][name][0] != digest
+    ]
+    print("\n".join(differ) or f"the outputs of {len(theirs.outputs)} launches are the same")
+    if not differ:
+        card = {"gpu": theirs.about["gpu"], "driver": theirs.about["driver"], "launches": len(theirs.outputs)}
+        others = [x for x in ours.about.get("same", []) if x["gpu"] != card["gpu"]]
+        write(path, Recording({**ours.about, "same": [*others, card]}, ours.outputs, ours.printed))
+    return len(differ)
 
 
 def compare(names: list[str], folder: Path, path: Path) -> int:
@@ -153,7 +148,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--record", action="store_true", help="run on this machine's GPU")
     parser.add_argument("--record-one", metavar="NAME", help="the same, one kernel in this process")
     parser.add_argument("--out", type=Path, default=HOPPER_RECORDED, help="the recording (%(default)s)")
+    parser.add_argument("--same", type=Path, metavar="FILE", help="another GPU's recording")
     options = parser.parse_args(arguments)
+    if options.same:
+        return int(same(options.out, options.same) > 0)
     if options.record_one:
         return int(record_one(options.record_one, options.folder, options.out) > 0)
     names = [name for name in KERNELS if fnmatch.fnmatch(name, options.only)]

@@ -11,7 +11,16 @@ import numpy as np
 
 from lab.programs.launches import Array, Struct, words
 
-__all__ = ["Call", "Program", "TritonCase", "blank", "floats", "given_type", "integers"]
+__all__ = ["Call", "Described", "Program", "TritonCase", "blank", "floats", "given_type", "integers"]
+
+
+@dataclass(frozen=True)
+class Described:
+    """An argument: a descriptor that the host makes of an array in blocks; `shape`, if it is not the array's."""
+
+    array: str
+    block: tuple[int, ...]
+    shape: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -24,20 +33,23 @@ class Call:
         Its module and name.
     grid : tuple of int
     arguments : tuple
-        Names of arrays, and numbers.
+        Names of arrays, descriptors, and numbers.
     meta : mapping
         Values of `tl.constexpr`, `num_warps`, `num_stages`.
     """
 
     kernel: str
     grid: tuple[int, ...]
-    arguments: tuple[str | int | float, ...]
+    arguments: tuple[str | int | float | Described, ...]
     meta: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Program:
-    """Arrays on a device, calls one after the other, and the names of the arrays that are compared afterwards."""
+    """Arrays on a device, calls one after the other, and the names of the arrays that are compared afterwards.
+
+    Kernels that make descriptors put them into the array "scratch".
+    """
 
     arrays: Mapping[str, Array | Struct]
     calls: tuple[Call, ...]
@@ -55,11 +67,14 @@ class TritonCase:
         Makes the program; the same one every time.
     ptx : str
         The target that Triton compiles for; that of the arithmetic is the GPU's.
+    options : mapping
+        Of the compiler, for every call.
     """
 
     name: str
     make: Callable[[], Program] = field(repr=False)
     ptx: str = "sm_80"
+    options: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def __str__(self) -> str:
         return self.name

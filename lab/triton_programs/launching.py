@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import struct
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import wraps
+from functools import partial, wraps
 from importlib import import_module
 from typing import Any
 from unittest.mock import patch
@@ -16,7 +17,7 @@ import warpmma as wm
 from lab.programs.launches import Array, contents
 from warpmma import ptx
 
-from .calls import Program, TritonCase
+from .calls import Described, Program, TritonCase
 
 __all__ = ["Launched", "call", "launched", "watched"]
 
@@ -25,6 +26,9 @@ __all__ = ["Launched", "call", "launched", "watched"]
 class Launched:
     """A launch of an entry: `arguments` are integers and floats, by the types of the entry's parameters.
 
+    One of several elements, such as a tensor map, has the type "bytes", and is written in hexadecimal digits. A
+    `cluster` is blocks along x, y and z, or none.
+
     `report` is what the launch returned, `seconds` what it took of all cores, `before` and `after` what `look` saw.
     """
 
@@ -32,16 +36,19 @@ class Launched:
     entry: str
     grid: tuple[int, ...]
     block: tuple[int, ...]
-    arguments: tuple[tuple[str, int | float], ...]
+    arguments: tuple[tuple[str, int | float | str], ...]
     shared: int
+    cluster: tuple[int, ...] | None = None
     report: Any
     seconds: float
     before: Any
     after: Any
 
 
-def _number(type_: str, x: Any) -> tuple[str, int | float]:
+def _number(type_: str, x: Any) -> tuple[str, int | float | str]:
     """Return an argument, or the bytes of one, as a number of the parameter's type."""
+    if isinstance(x, bytes) and 8 * len(x) != int(type_[1:]):
+        return "bytes", x.hex()
     if type_[0] == "f":
         return type_, struct.unpack({2: "<e", 4: "<f", 8: "<d"}[len(x)], x)[0] if isinstance(x, bytes) else float(x)
     if isinstance(x, bytes):
@@ -69,6 +76,7 @@ def watched(look: Callable[[Any], Any] = lambda device: None) -> Iterator[list[L
         found.append(Launched(
             text=entry.module.source.text, entry=entry.name, grid=_sizes(grid), block=_sizes(block),
             arguments=tuple(_number(type_, x) for type_, x in zip(types, given, strict=True)), shared=shared,
+            cluster=_sizes(wide) if (wide := options.get("cluster")) else None,
             report=report, seconds=seconds, before=before, after=look(device),
         ))  # fmt: skip
         return report
@@ -81,22 +89,45 @@ def _sizes(x: Any) -> tuple[int, ...]:
     return tuple(int(n) for n in x) if isinstance(x, tuple | list) else (int(x),)
 
 
-def call(program: Program, device: Any) -> dict[str, Any]:
+def call(program: Program, device: Any, options: Mapping[str, Any]) -> dict[str, Any]:
     """Make the calls of a program on the device that is active in `warpmma.triton`; return its arrays there."""
+    import triton
     import triton.language as tl
 
     placed: dict[str, Any] = {}
     for name, array in program.arrays.items():
         placed[name] = device.array(contents(array, lambda other: placed[other].address))
+    if "scratch" in placed:
+        triton.set_allocator(partial(_scratch, placed["scratch"]))
     for one in program.calls:
         module, name = one.kernel.split(".")
         kernel = getattr(import_module(f"{__package__}.{module}"), name)
-        arguments = [placed[x] if isinstance(x, str) else x for x in one.arguments]
+        arguments = [_argument(x, placed) for x in one.arguments]
         meta = {
             key: getattr(tl, x[3:]) if isinstance(x, str) and x.startswith("tl.") else x for key, x in one.meta.items()
         }
-        kernel[one.grid](*arguments, **meta)
+        kernel[one.grid](*arguments, **meta, **options)
     return placed
+
+
+def _scratch(held: Any, size: int, alignment: int, stream: Any) -> Any:
+    """Allocate memory for a kernel: always the same array."""
+    if held.nbytes < size or held.address % alignment:
+        raise ValueError(f"{held.nbytes} bytes of scratch memory; expected {size}, aligned to {alignment}")
+    return held
+
+
+def _argument(x: Any, placed: dict[str, Any]) -> Any:
+    if isinstance(x, str):
+        return placed[x]
+    if not isinstance(x, Described):
+        return x
+    from triton.tools.tensor_descriptor import TensorDescriptor
+
+    held = placed[x.array]
+    shape = list(x.shape or held.shape)
+    strides = [math.prod(shape[i + 1 :]) for i in range(len(shape))]
+    return TensorDescriptor(held, shape, strides, list(x.block))
 
 
 def launched(
@@ -105,6 +136,6 @@ def launched(
     """Run a case through `warpmma.triton`; return its outputs, the addresses of its arrays, and its launches."""
     program = case.make()
     with wm.triton.device(target, ptx_target=case.ptx, **options) as session, watched() as launches:
-        placed = call(program, session.device)
+        placed = call(program, session.device, case.options)
     return ({name: placed[name].numpy() for name in program.outputs},
             {name: x.address for name, x in placed.items()}, launches)  # fmt: skip

@@ -4,7 +4,7 @@ The rules:
 
 1. Memory is stored once, by the hash of its bytes; memory after a launch is stored as a hash only.
 2. A word of eight bytes, or a 64-bit argument, whose value is an address inside an allocation is a pointer: it is
-   relocated with the memory.
+   relocated with the memory. So are the words of arguments of bytes: the first of a tensor map is its address.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from lab.programs.launches import Array
 from .kept import plain_text
 from .launching import Launched
 
-__all__ = ["Piece", "Snapshot", "addresses_in", "left_there", "memory", "moved", "read", "write"]
+__all__ = ["Piece", "Snapshot", "about", "addresses_in", "left_there", "memory", "moved", "parsed", "read", "write"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,8 +46,9 @@ class Snapshot:
     grid: Sequence[int]
     block: Sequence[int]
     shared: int
-    arguments: Sequence[tuple[str, int | float]]
+    arguments: Sequence[tuple[str, int | float | str]]
     pieces: Sequence[Piece]
+    cluster: Sequence[int] | None = None
 
 
 def memory(device: Any) -> dict[int, Array]:
@@ -92,8 +93,8 @@ def left_there(after: Mapping[int, Array]) -> list[str]:
     return sorted(found)
 
 
-def write(path: Path, named: Iterable[tuple[str, Launched]]) -> None:
-    """Write launches that were watched with `memory`, under given names."""
+def write(path: Path, named: Iterable[tuple[str, Launched]], **of: str) -> None:
+    """Write launches that were watched with `memory`, under given names, and what they were recorded on."""
     texts: dict[str, str] = {}
     arrays: dict[str, Array] = {}
     found: list[Snapshot] = []
@@ -106,15 +107,24 @@ def write(path: Path, named: Iterable[tuple[str, Launched]]) -> None:
             pieces.append(Piece(start=start, size=data.size, before=digest(data), after=digest(one.after[start])))
         found.append(Snapshot(
             name=name, text=digest(text), entry=one.entry, grid=one.grid, block=one.block, shared=one.shared,
-            arguments=one.arguments, pieces=pieces,
+            arguments=one.arguments, pieces=pieces, cluster=one.cluster,
         ))  # fmt: skip
-    index = json.dumps({"texts": texts, "launches": [asdict(x) for x in found]}).encode()
+    index = json.dumps({"texts": texts, "launches": [asdict(x) for x in found], "about": of}).encode()
     np.savez_compressed(path, index=np.frombuffer(index, np.uint8), **arrays)  # type: ignore[arg-type]
 
 
 def read(path: Path) -> tuple[list[Snapshot], dict[str, str], Any]:
     """Return launches, texts by hash, and memory by hash."""
     archive = np.load(path)
-    index = json.loads(archive["index"].tobytes())
+    return *parsed(json.loads(archive["index"].tobytes())), archive
+
+
+def parsed(index: Any) -> tuple[list[Snapshot], dict[str, str]]:
+    """Return launches, and texts by hash, of a stored index."""
     launches = [Snapshot(**{**one, "pieces": [Piece(**piece) for piece in one["pieces"]]}) for one in index["launches"]]
-    return launches, index["texts"], archive
+    return launches, index["texts"]
+
+
+def about(path: Path) -> Any:
+    """Return what launches were recorded on."""
+    return json.loads(np.load(path)["index"].tobytes()).get("about", {})

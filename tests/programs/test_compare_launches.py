@@ -68,9 +68,11 @@ class StandIn:
     def free(self, address: int) -> None:
         self.arrays.pop(address).free()
 
-    def launch(self, entry: Any, grid: Any, block: Any, arguments: Sequence[bytes], shared: int) -> None:
+    def launch(self, entry: Any, grid: Any, block: Any, arguments: Sequence[bytes], shared: int, cluster: Any) -> None:
         address, factor = (np.frombuffer(x, t)[0] for x, t in zip(arguments, (np.uint64, np.float32), strict=True))
-        entry.launch(self.device, grid, block, [address, np.float32(factor * self.factor)], shared=shared)
+        entry.launch(
+            self.device, grid, block, [address, np.float32(factor * self.factor)], shared=shared, cluster=cluster
+        )
 
     def synchronise(self) -> None:
         pass

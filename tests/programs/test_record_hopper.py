@@ -1,4 +1,4 @@
-"""Public kernels for sm_90a write what an H100 wrote; compiling them needs nvcc and the package nvidia-cutlass."""
+"""Public kernels for sm_90a write what an H200 wrote; compiling them needs nvcc and the package nvidia-cutlass."""
 
 from __future__ import annotations
 
@@ -14,18 +14,19 @@ import numpy as np
 import pytest
 from oracles import needs
 
-from lab.programs.archive import Recording, difference, read
+from lab.programs.archive import Recording, difference, kept, read, write
 from lab.programs.cutlass_cases import headers, text_hash
 from lab.programs.hopper_cases import LAUNCHES, compiled, described, hopper_cases, run_of
 from lab.programs.hopper_inputs import filled
-from lab.programs.hopper_kernels import HOPPER_RECORDED, KERNELS, NOT_RECORDED, REPORTED
+from lab.programs.hopper_kernels import HOPPER_RECORDED, KERNELS, REPORTED
 from lab.programs.launches import Struct
 from lab.programs.simulating import simulate
 from lab.programs.texts import read_text
+from lab.record.hopper import main
 from warpmma import ptx
 from warpmma.layouts import TensorMap
 
-CUTLASS = [name for name, kernel in KERNELS.items() if kernel.source == "collectives.cu" and name not in NOT_RECORDED]
+CUTLASS = [name for name, kernel in KERNELS.items() if kernel.source == "collectives.cu"]
 PAGE = Path(__file__).parents[2] / "docs" / "programs.md"
 
 
@@ -39,7 +40,7 @@ def recording() -> Recording:
 @pytest.mark.skipif(headers() is None, reason="no package nvidia-cutlass")
 @pytest.mark.parametrize("name", CUTLASS)
 @pytest.mark.alike(15)
-def test_kernel_writes_what_an_h100_wrote(name: str, tmp_path: Path) -> None:
+def test_kernel_writes_what_an_h200_wrote(name: str, tmp_path: Path) -> None:
     package = headers()
     assert package is not None
     text, program = compiled(name, [package, package.parent / "tools" / "util" / "include"], tmp_path)
@@ -66,17 +67,33 @@ def but_padding(launch: dict[str, Any]) -> dict[str, Any]:
 
 def test_every_launch_is_recorded_and_on_the_page() -> None:
     about = recording().about
-    assert "H100" in about["gpu"]
+    assert "H200" in about["gpu"]
     assert about["driver"]
     cases = {str(case): case for case in hopper_cases()}
     assert set(recording().outputs) == set(cases)
-    recorded = {case.program for case in cases.values()}
-    assert recorded | NOT_RECORDED == set(KERNELS)
-    assert recorded.isdisjoint(NOT_RECORDED)
-    assert set(cases) >= {case for case in REPORTED if case.split()[0] in recorded}
+    assert set(about["texts"]) == {case.program for case in cases.values()} == set(KERNELS)
+    assert set(cases) >= set(REPORTED)
     page = PAGE.read_text()
-    for name in KERNELS:
-        assert (f"`{name}`" if name in NOT_RECORDED else f"| {name} |") in page
+    assert all(f"| {name} |" in page for name in KERNELS)
+    assert f"{len(KERNELS)} public kernels" in page
+    assert f"{len(cases)} launches" in page
+
+
+def test_another_gpu_is_noted_if_its_bytes_are_the_same(tmp_path: Path) -> None:
+    (noted,) = recording().about["same"]
+    assert "H100" in noted["gpu"]
+    assert f"{noted['launches']} of them" in PAGE.read_text()
+    ours, theirs = tmp_path / "ours.npz", tmp_path / "theirs.npz"
+    about = {"gpu": "A", "driver": "1", "texts": {"k": "t"}}
+    outputs = {"k 1": {"y": kept(np.arange(3))}, "k 2": {"y": kept(np.arange(4))}}
+    write(ours, Recording(about, outputs, {}))
+    one = {"k 1": outputs["k 1"]}
+    for changes, found, result in (
+        ({}, one, 0), ({"texts": {"k": "u"}}, one, 1), ({}, one | {"k 2": {"y": kept(np.arange(5))}}, 1),
+    ):  # fmt: skip
+        write(theirs, Recording(about | {"gpu": "B"} | changes, found, {}))
+        assert main(["unused", "--out", str(ours), "--same", str(theirs)]) == result
+        assert read(ours).about["same"] == [{"gpu": "B", "driver": "1", "launches": 1}]
 
 
 def test_launches_have_their_buffers_and_maps() -> None:

@@ -11,10 +11,9 @@ import triton
 
 from lab.programs.archive import kept, read
 from lab.programs.simulating import simulate
-from lab.record.triton import TRITON
 from lab.triton_programs.calls import TritonCase
 from lab.triton_programs.cases import CASES
-from lab.triton_programs.kept import kept_case, kept_texts, plain_text, version
+from lab.triton_programs.kept import KEPT, kept_case, kept_texts, plain_text, version
 from lab.triton_programs.launching import launched
 from warpmma import ptx
 
@@ -37,6 +36,6 @@ def test_source_gives_what_its_kept_ptx_gives(case: TritonCase) -> None:
     if triton.__version__ == version():
         assert {plain_text(one.text) for one in launches} == {kept_texts()[made.program]}
         assert {name: kept(x)[0] for name, x in outputs.items()} == {
-            name: digest for name, (digest, _) in read(TRITON).outputs[str(made)].items()
+            name: digest for name, (digest, _) in read(KEPT["sm_80"].recorded).outputs[str(made)].items()
         }
     assert not launches[0].report.hazards
