@@ -1,11 +1,24 @@
-"""PyTorch's products on CPU tensors, with the bits of a target's matrix instructions: an override, and `matmul`.
+"""PyTorch on CPU tensors with the bits of a GPU: its products by matrix instructions, and `torch.compile`'s kernels.
 
 `with arithmetic(target="sm_90a") as report:` replaces what PyTorch calls to multiply matrices, forward and backward;
-`report` has the instruction of each product. PyTorch is optional and imported when one of these is called.
+`report` has the instruction of each product. `compile(model, target="sm_90")` is `torch.compile` for a simulated GPU.
+PyTorch is optional and imported when one of these is called.
 """
 
+from .compile_report import CompiledKernel, CompileReport
+from .compiled_models import CompiledModel, compile
 from .differentiable import matmul
 from .overriding import Arithmetic, arithmetic
 from .report import ProductReport, ReplacedProduct
 
-__all__ = ["Arithmetic", "ProductReport", "ReplacedProduct", "arithmetic", "matmul"]
+__all__ = [
+    "Arithmetic",
+    "CompileReport",
+    "CompiledKernel",
+    "CompiledModel",
+    "ProductReport",
+    "ReplacedProduct",
+    "arithmetic",
+    "compile",
+    "matmul",
+]

@@ -13,14 +13,23 @@ from typing import TYPE_CHECKING
 from .._lazy import on_demand as _on_demand
 
 if TYPE_CHECKING:  # what `_ORIGINS` says
-    from .active_device import KernelLaunch
+    from .active_device import ActiveDevice, KernelLaunch, current
     from .session import TritonDevice, device, install, install_described, uninstall
 
-__all__ = ["KernelLaunch", "TritonDevice", "device", "install", "install_described", "uninstall"]
+__all__ = [
+    "ActiveDevice",
+    "KernelLaunch",
+    "TritonDevice",
+    "current",
+    "device",
+    "install",
+    "install_described",
+    "uninstall",
+]
 
 _ORIGINS = {
     ".session": ("TritonDevice", "device", "install", "install_described", "uninstall"),
-    ".active_device": ("KernelLaunch",),
+    ".active_device": ("ActiveDevice", "KernelLaunch", "current"),
 }
 
 if not TYPE_CHECKING:  # to which every name would be one; Triton loads this, too, to find its backends

@@ -37,6 +37,8 @@ class KernelLaunch:
         For which Triton compiled it.
     report : Launch
         Costs, hazards that were warnings, what was printed, `unpredicted`, `notes`.
+    seconds : float
+        What the simulation took.
     """
 
     name: str
@@ -47,6 +49,7 @@ class KernelLaunch:
     device: Device
     ptx_target: str
     report: Launch
+    seconds: float
 
 
 class ActiveDevice:

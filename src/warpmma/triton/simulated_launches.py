@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -70,6 +71,7 @@ class Launcher:
         cooperative, blocks = getattr(metadata, "launch_cooperative_grid", False), self._blocks(grid)
         if cooperative:
             options["resident"] = None  # all blocks
+        start = time.perf_counter()
         with mapped_for_launch(device, in_memory(flat)):
             try:
                 report = entry.launch(
@@ -88,6 +90,7 @@ class Launcher:
             KernelLaunch(
                 name=entry.name, grid=grid, num_warps=metadata.num_warps, shared=metadata.shared, entry=entry,
                 device=device, ptx_target=compiled, report=replace(report, notes=report.notes + notes),
+                seconds=time.perf_counter() - start,
             )
         )  # fmt: skip
 
