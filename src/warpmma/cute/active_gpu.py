@@ -1,0 +1,102 @@
+"""The active simulated GPU, its launches, and errors on their way through the DSL's host code."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from .._text import counted
+from ..errors import OperandError
+from ..machine import Device, Launch
+from ..ptx import PtxEntry
+from .process_memory import KnownMemory
+
+
+@dataclass(frozen=True, kw_only=True)
+class CuteLaunch:
+    """A launch of a kernel of the CuTe DSL.
+
+    Attributes
+    ----------
+    name : str
+        Of the kernel, in its PTX.
+    grid, block, cluster : (int, int, int)
+        Blocks; threads of a block; blocks of a cluster.
+    shared : int
+        Bytes of dynamic shared memory.
+    cooperative : bool
+        Whether blocks wait for each other.
+    params : bytes
+        The parameters, as the DSL's host code made them. Pointers are addresses of this process.
+    entry : PtxEntry
+        What ran.
+    device : Device
+        On which it ran.
+    report : Launch
+        Costs, hazards that were warnings, what was printed.
+    """
+
+    name: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    cluster: tuple[int, int, int]
+    shared: int
+    cooperative: bool
+    params: bytes
+    entry: PtxEntry
+    device: Device
+    report: Launch
+
+    @property
+    def ptx(self) -> str:
+        """The PTX that the DSL made."""
+        return self.entry.module.source.text
+
+
+class ActiveGpu:
+    """The simulated GPU on which launches run, as they see it.
+
+    `arch` is what the DSL compiles for, `options` are those of every launch, and `memory` knows the memory of the
+    process that kernels may reach.
+    """
+
+    def __init__(self, own: Device, arch: str, options: Mapping[str, Any]) -> None:
+        self.device, self.target, self.arch, self.options = own, own.target, arch, dict(options)
+        self.launches, self.memory = _Launches(), KnownMemory()
+
+    @property
+    def instructions(self) -> int:
+        """The number of instructions that warps have executed."""
+        return self.launches.instructions
+
+    def __repr__(self) -> str:
+        ran = counted(len(self.launches), "launch", "launches")
+        return f"<CuteDevice {self.target}: {ran}>"
+
+
+class _Launches(list[CuteLaunch]):
+    """Launches, and how many instructions they executed, which is kept when the list is cleared."""
+
+    instructions = 0
+
+    def append(self, launch: CuteLaunch) -> None:
+        super().append(launch)
+        self.instructions += sum(launch.report.costs.instructions.values())
+
+
+active: deque[ActiveGpu] = deque()
+"""Devices that are active, the innermost last."""
+
+failures: list[BaseException] = []
+"""What was raised in a function that the DSL's host code calls, which knows nothing of exceptions."""
+
+
+def current() -> ActiveGpu:
+    """Return the active device, or raise `OperandError` without one."""
+    if not active:
+        raise OperandError(
+            "no simulated device is active: call what was compiled inside `with warpmma.cute.device(...)` there, too"
+        )
+    return active[-1]

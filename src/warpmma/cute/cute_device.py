@@ -1,0 +1,265 @@
+"""Simulated GPUs as the CuTe DSL's: the context manager, and what it replaces.
+
+The rules:
+
+1. While a device is active, the DSL compiles for it and with lines of the source, its compiler keeps the PTX, its host
+   code gets functions that launch that PTX (`compiled_hosts`), `cuda.bindings` answers for the device
+   (`python_answers`), and tensors of the CPU are called memory of the GPU (`dlpack`). All is restored afterwards.
+2. Devices nest; the innermost is active, and gets the launches of all that was compiled with any of them. The DSL is
+   one for all threads: only the thread that made a device active may make another one active.
+3. From sm_90 on the DSL compiles for the target with its own features: for sm_90, that is sm_90a.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from functools import wraps
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from .._arguments import check_choice
+from .._progress import Watched
+from .._tracebacks import end_at_caller
+from ..arithmetic import Engine
+from ..errors import OperandError, TargetError, UnsupportedError, WarpmmaError, shown
+from ..isa import TARGETS, check_known
+from ..machine import Device, DeviceArray, HazardWarning, Limit, Policy, Watch
+from .active_gpu import ActiveGpu, active, current
+from .compiled_hosts import (
+    NO_TVM_FFI,
+    keeping_ptx,
+    only_simulated,
+    raising,
+    refusing,
+    with_functions,
+    with_raising_executor,
+)
+from .counted_benchmarks import counting_functions
+from .cute_interface import CuteInterface, find_cute
+from .dlpack import as_gpu_memory
+from .process_memory import storage_of
+from .python_answers import replaced_functions
+
+_OLDEST, _FEATURED = 80, 90  # the DSL has no earlier target; from when on targets have features of their own
+
+
+class CuteDevice(ActiveGpu):
+    """A simulated GPU that the CuTe DSL launches kernels on, in a `with`.
+
+    Attributes
+    ----------
+    target : str
+        Whose bits are computed: "sm_90a" for sm_90.
+    arch : str
+        What the DSL compiles for.
+    device : Device
+        Its memory.
+    launches : list of CuteLaunch
+        What ran, in order, with its report.
+    options : dict
+        Of every launch.
+    instructions : int
+        How many instructions warps have executed, in all launches.
+    """
+
+    def __enter__(self) -> CuteDevice:
+        _activate(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _deactivate(self)
+
+    def map(self, array: Any) -> DeviceArray:
+        """Place an array of NumPy at the process's own address, for kernels that are given addresses in memory.
+
+        Returns
+        -------
+        DeviceArray
+            It reads and writes the array in place, until its `free()`.
+
+        Raises
+        ------
+        OperandError
+            What comes is not an array of NumPy.
+        """
+        if not isinstance(array, np.ndarray):
+            raise OperandError(f"map: {shown(array)} is not a NumPy array; tensors are found by their addresses")
+        return self.device.map(array, array.ctypes.data)
+
+
+def arch_of(target: str) -> str:
+    """Return what the DSL compiles for, for the bits of a target (rule 3).
+
+    Raises
+    ------
+    TargetError
+        No such target, or one for which the DSL does not compile.
+
+    Examples
+    --------
+    >>> arch_of("sm_80"), arch_of("sm_90")
+    ('sm_80', 'sm_90a')
+    """
+    check_known(target)
+    record = TARGETS[target]
+    if record.number < _OLDEST:
+        raise TargetError(f"the CuTe DSL does not compile for {target}; expected sm_{_OLDEST} or a later target")
+    return target if record.features or record.number < _FEATURED else f"{target}a"
+
+
+def device(
+    target: str | Device, *, hazards: Policy | Mapping[str, Policy] = "error", contract: str = "ptxas",
+    engine: Engine = "auto", threads: int | None = None, resident: int | None = None, limit: int | Limit | None = None,
+    seed: int = 0, progress: Watched = None, watch: Watch | None = None,
+) -> CuteDevice:  # fmt: skip
+    """Make a simulated GPU, for `with warpmma.cute.device("sm_90"):`.
+
+    Parameters
+    ----------
+    target : str or Device
+        Whose bits are computed; from sm_90 on, with the target's own features. A Device is used itself, with its
+        contents.
+    hazards, contract, engine, threads, resident, limit, seed, progress, watch
+        Of every launch, as of `PtxEntry.launch`.
+
+    Returns
+    -------
+    CuteDevice
+
+    Raises
+    ------
+    UnsupportedError
+        The DSL is not installed, or is another version than the one that is known.
+    TargetError
+        No such target, or one for which the DSL does not compile.
+    """
+    find_cute()
+    check_choice("contract", contract, ("ptxas", "off"))
+    own, name = (target, target.target) if isinstance(target, Device) else (None, target)
+    arch = arch_of(name)
+    if own is not None and own.target != arch:
+        raise TargetError(f"the DSL compiles for {arch}, which a device of {own.target} does not run: Device({arch!r})")
+    options = {
+        "hazards": hazards, "contract": contract, "engine": engine, "threads": threads, "resident": resident,
+        "limit": limit, "seed": seed, "progress": progress, "watch": watch,
+    }  # fmt: skip
+    return CuteDevice(own or Device(arch), arch, options)
+
+
+_threads: list[threading.Thread] = []
+_settings: list[ExitStack] = []
+_replaced = ExitStack()
+_lock = threading.RLock()
+
+
+def _activate(session: CuteDevice) -> None:
+    with _lock:
+        if active and _threads[-1] is not threading.current_thread() and _threads[-1].is_alive():
+            raise OperandError(
+                f"{active[-1]!r} is active in another thread, {_threads[-1].name}, and the CuTe DSL is one for all "
+                f"threads: launch in its `with`, or take processes"
+            )
+        cute, settings = find_cute(), ExitStack()
+        try:
+            if not active:
+                for holder, name, value in _replacements(cute):
+                    _put(_replaced, holder, name, value)
+            for dsl in cute.dsls.values():
+                _put(settings, dsl, "jit_cache", cute.results())
+                for name, value in _SETTINGS.items():
+                    _put(settings, dsl.envar, name, value)
+                _put(settings, dsl.envar, "_arch", session.arch)
+        except BaseException:
+            settings.close()
+            if not active:
+                _replaced.close()
+            raise
+        active.append(session)
+        _threads.append(threading.current_thread())
+        _settings.append(settings)
+
+
+def _deactivate(session: CuteDevice) -> None:
+    with _lock:
+        if not active or active[-1] is not session:
+            raise OperandError(f"{session!r} is not the innermost device that is active")
+        active.pop()
+        _threads.pop()
+        _settings.pop().close()
+        if not active:
+            _replaced.close()
+
+
+_SETTINGS: Mapping[str, Any] = MappingProxyType({
+    "lineinfo": True, "disable_file_caching": True, "compiler_backend": "legacy", "enable_tvm_ffi": False,
+})  # fmt: skip
+"""Settings of the DSL while a device is active, beside its architecture."""
+
+
+def _put(replaced: ExitStack, holder: Any, name: str, value: Any) -> None:
+    """Set an attribute until a stack is closed."""
+    replaced.callback(setattr, holder, name, getattr(holder, name))
+    setattr(holder, name, value)
+
+
+def _replacements(cute: CuteInterface) -> Iterator[tuple[Any, str, Any]]:
+    """Return what is replaced while a device is active (rule 1)."""
+    yield cute.compiler, "compile", keeping_ptx(cute.compiler.compile, cute)
+    yield cute.compiler, "jit", with_functions(cute.compiler.jit)
+    yield cute.base, "compile_and_jit", refusing(cute.base.compile_and_jit)
+    compiled = cute.compiled
+    yield compiled, "_load_cuda_library", raising(only_simulated(compiled._load_cuda_library), cute.folder)
+    yield compiled, "__call__", _ending_at_caller(compiled.__call__, cute.folder)
+    yield compiled, "to", with_raising_executor(compiled.to, cute)
+    yield cute.tensor, "__init__", _told_tensor(cute.tensor.__init__)
+    yield cute.pointer, "__init__", _told_pointer(cute.pointer.__init__)
+    yield cute.raw_pointer, "__init__", _told_pointer(cute.raw_pointer.__init__)
+    yield from replaced_functions(cute)
+    yield from counting_functions(cute)
+
+
+def _ending_at_caller(function: Callable[..., Any], folder: str) -> Any:
+    """Return a function whose errors end where it was called."""
+
+    @wraps(function)
+    def call(*args: Any, **options: Any) -> Any:
+        __tracebackhide__ = True
+        try:
+            return function(*args, **options)
+        except (WarpmmaError, HazardWarning) as error:
+            end_at_caller(error, folder)
+            raise
+
+    return call
+
+
+def _told_tensor(make: Callable[..., None]) -> Any:
+    """Return `_Tensor.__init__` that calls memory of the CPU that of the GPU, and knows it from then on."""
+
+    @wraps(make)
+    def made(self: Any, tensor: Any, *args: Any, **options: Any) -> None:
+        if options.get("enable_tvm_ffi"):
+            raise UnsupportedError(f"enable_tvm_ffi: {NO_TVM_FFI}")
+        make(self, tensor, *args, **options)
+        described = as_gpu_memory(self._dlpack_data)
+        if described is not None and (storage := storage_of(tensor, described)) is not None:
+            current().memory.tell(self, storage)
+
+    return made
+
+
+def _told_pointer(make: Callable[..., None]) -> Any:
+    """Return `__init__` of a pointer that leads to memory which is known from then on."""
+
+    @wraps(make)
+    def made(self: Any, pointer: Any, *args: Any, **options: Any) -> None:
+        make(self, pointer, *args, **options)
+        session = current()
+        if session.device.space.find(int(pointer)) is None:
+            session.memory.tell_pointer(self, int(pointer))
+
+    return made

@@ -1,0 +1,75 @@
+"""DLPack's record of a tensor in a capsule, and where it says that the tensor lies.
+
+The DSL compiles accesses to memory of the host otherwise than those to memory of a GPU, and refuses copies from there.
+So what lies on the CPU is called memory of the GPU, in the capsule that the DSL alone was given.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from ..errors import OperandError
+
+_CPU, _CUDA = 1, 2  # DLDeviceType
+
+
+class _Tensor(ctypes.Structure):
+    _fields_ = (
+        ("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32),
+        ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+    )  # fmt: skip
+
+
+_name = ctypes.pythonapi.PyCapsule_GetName
+_name.restype, _name.argtypes = ctypes.c_char_p, (ctypes.py_object,)
+_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+_pointer.restype, _pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+
+_UNVERSIONED = b"dltensor"  # the one kind of capsule that the DSL takes
+
+
+@dataclass(frozen=True)
+class DlpackTensor:
+    """A tensor as DLPack describes it: the bytes from `start` to `stop` that its elements take, and its shape."""
+
+    start: int
+    stop: int
+    shape: tuple[int, ...]
+
+
+def as_gpu_memory(capsule: Any) -> DlpackTensor | None:
+    """Call a tensor of the CPU one of the GPU, and describe it; None for what is not a capsule of DLPack.
+
+    Raises
+    ------
+    OperandError
+        It lies elsewhere.
+    """
+    if type(capsule).__name__ != "PyCapsule" or _name(capsule) != _UNVERSIONED:
+        return None
+    record = _Tensor.from_address(_pointer(capsule, _UNVERSIONED))
+    if record.device_type != _CPU:
+        raise OperandError(
+            f"a tensor lies on device {record.device_id} of DLPack's type {record.device_type}; expected an array of "
+            "NumPy or a tensor on the CPU"
+        )
+    record.device_type = _CUDA
+    return _described(record)
+
+
+def _described(record: _Tensor) -> DlpackTensor:
+    shape = tuple(record.shape[i] for i in range(record.ndim))
+    start = (record.data or 0) + record.byte_offset
+    bits = record.bits * record.lanes  # of an element, which may be less than a byte
+    if not prod(shape):
+        return DlpackTensor(start, start, shape)
+    if not record.strides:
+        return DlpackTensor(start, start + -(-bits * prod(shape) // 8), shape)
+    steps = [(n - 1) * record.strides[i] * bits for i, n in enumerate(shape)]
+    below, above = sum(x for x in steps if x < 0), sum(x for x in steps if x > 0)
+    return DlpackTensor(start + below // 8, start + -(-(above + bits) // 8), shape)
