@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # what `_ORIGINS` says
     from . import arithmetic as arithmetic
     from . import cli as cli
     from . import cuda as cuda
+    from . import cute as cute
     from . import errors as errors
     from . import execution as execution
     from . import formats as formats
@@ -113,7 +114,7 @@ __all__ = [
 
 _ORIGINS = {
     ".": (
-        "analysis", "arithmetic", "cli", "cuda", "errors", "execution", "formats", "hardware", "isa", "kernel",
+        "analysis", "arithmetic", "cli", "cuda", "cute", "errors", "execution", "formats", "hardware", "isa", "kernel",
         "layouts", "lookup", "machine", "operations", "products", "ptx", "registers", "scaling", "show", "sparsity",
         "testing", "torch", "triton",
     ),

@@ -151,7 +151,7 @@ MISTAKES = [  # in which twin, what becomes what, the kind, and what is said
     ("hopper_cluster", "cluster_sync();  // no block ends", "// no block ends", "race", "no thread of block .* waits"),
     ("hopper_fp8", "wgmma_wait<0>(products);", "wgmma_wait<1>(products);", "pending", "."),
     ("hopper_fp8", "i > 0);", "true);", "poison", "never wrote"),
-    ("hopper_attention", "  wgmma_wait<0>(scores);\n", "", "pending", "a register of D is used"),
+    ("hopper_attention", "  wgmma_wait<0>(scores);\n", "", "pending", "belongs to D of the product"),
     ("hopper_attention", "  wgmma_wait<0>(out);\n", "", "pending", "may still read it"),
     ("hopper_attention", "  wait(&shared.q_full, 0);\n", "", "race|pending|poison", "."),
 ]

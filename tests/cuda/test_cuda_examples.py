@@ -1,10 +1,11 @@
-"""The examples that need NVRTC, and that of Numba."""
+"""The examples that need NVRTC, and those of Numba, Warp and TileLang."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
+import warpmma as wm
 from warpmma.cuda import nvrtc
 from warpmma.machine import HazardError
 
@@ -42,3 +43,33 @@ def test_kernels_of_numba_run(capsys: pytest.CaptureFixture[str]) -> None:
     numba_kernel.main()
     said = capsys.readouterr().out
     assert "greatest error is 7.7e-07" in said and "sums are right: True; lanes whose order is open: 60" in said
+
+
+def test_kernels_of_warp_run(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("warp")
+    import warp_kernel
+
+    warp_kernel.main()
+    said = capsys.readouterr().out
+    assert "greatest error is 9.6e-07" in said and "sums are right: True" in said
+
+
+def test_a_hazard_in_a_kernel_of_warp_names_the_line_of_python() -> None:
+    pytest.importorskip("warp")
+    import warp_kernel
+
+    device = wm.Device("sm_90")
+    x, short = (device.array(np.zeros(n, np.float32)) for n in (1000, 900))
+    with pytest.raises(
+        wm.WarpmmaError, match=r"^warp_kernel\.py:\d+: st\.global\.f32 .* bounds: block 3, warp 4, lane 4"
+    ):
+        warp_kernel.launch(warp_kernel.modules(90)["scaled_cuda_kernel_forward"], device, (1000,), [x, 3.0, short])
+
+
+def test_a_product_of_tilelang_has_the_bits_of_matmul(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("tilelang")
+    import tilelang_kernel
+
+    tilelang_kernel.main()
+    said = capsys.readouterr().out
+    assert said.splitlines()[-2:] == [f"{arch}: the bits of wm.matmul: True" for arch in ("sm_80", "sm_90a")]

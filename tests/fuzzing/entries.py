@@ -25,6 +25,7 @@ from . import (
     table_execution,
     table_files,
     table_fragments,
+    table_front_ends,
     table_instructions,
     table_kernel,
     table_lookup,
@@ -53,27 +54,12 @@ INNER: dict[str, str] = {
     **table_cuda.INNER,
     **table_errors.INNER,
     **table_fragments.INNER,
+    **table_front_ends.INNER,
     **table_tensor_maps.INNER,
     **table_warpgroups.INNER,
     "warpmma.isa:check_since": "asked about operands that were bound",
     "warpmma.operations:lowest_version": "asked about rows",
     **dict.fromkeys((f"warpmma.ptx:{x}" for x in ("entries_meant", "source_name")), "for names of entries"),
-    **dict.fromkeys(
-        (f"warpmma.torch:{x}" for x in (
-            "Arithmetic", "Arithmetic.__enter__", "Arithmetic.__exit__", "ProductReport", "ProductReport.__str__",
-            "ProductReport.instructions", "ReplacedProduct", "ReplacedProduct.__str__", "ReplacedProduct.evidence",
-            "arithmetic", "matmul",
-        )),
-        "for those who have PyTorch, which this environment need not have: tests/pytorch",
-    ),
-    **dict.fromkeys(
-        (f"warpmma.triton:{x}" for x in (
-            "KernelLaunch", "TritonDevice", "TritonDevice.__enter__", "TritonDevice.__exit__", "TritonDevice.__repr__",
-            "TritonDevice.device_of", "TritonDevice.instructions", "TritonDevice.map", "device", "install",
-            "install_described", "uninstall",
-        )),
-        "for those who have Triton, which this environment need not have: tests/triton"
-    ),
     **dict.fromkeys(
         ("warpmma.registers:Packing.join", "warpmma.registers:Packing.split"), "for codes and words that are checked"
     ),
@@ -244,7 +230,7 @@ INNER: dict[str, str] = {
             "Batch.operand", "Batch.read", "Batch.shape", "Batch.shuffled",
             "GlobalMemory", "GlobalMemory.accessed", "GlobalMemory.add", "GlobalMemory.allocate", "GlobalMemory.call",
             "GlobalMemory.contents", "GlobalMemory.report_left", "ProgramWork.begin_again", "Work.begin_again",
-            "GlobalMemory.end", "GlobalMemory.release", "GlobalMemory.text",
+            "GlobalMemory.end", "GlobalMemory.kept", "GlobalMemory.release", "GlobalMemory.text", "GlobalMemory.whole",
             "GlobalMemory.name_of", "GlobalMemory.parameters", "GlobalMemory.touched", "Program.check",
             "GlobalMemory.unwritten", "LaunchOptions", "ProgramWork", "ProgramWork.findings", "ProgramWork.place",
             "ProgramWork.run", "Work", "Work.findings", "Work.place", "Work.run", "launch_program", "run_launch",
@@ -253,7 +239,7 @@ INNER: dict[str, str] = {
             "History", "Reporter.linear", "Reporter.running", "SharedAddress", "plain_sizes", "sizes_of",
             "History.begin", "History.site", "Reporter", "Reporter.aligned", "Reporter.block_named",
             "Reporter.extends", "Reporter.decides", "Reporter.end", "Reporter.left", "Reporter.numbered",
-            "Reporter.origin", "Reporter.settled",
+            "Reporter.origin", "Reporter.reads", "Reporter.settled",
             "Reporter.found", "Reporter.report", "Reporter.report_launch",
             "SharedSite", "SharedSite.add", "SharedSite.conflicts", "SharedSite.lost",
             "SharedSite.pieces", "SharedSite.size", "WarpRegister", "WarpRegister.__repr__",
@@ -267,7 +253,7 @@ INNER: dict[str, str] = {
             "Alternative", "Argument",
             "Branch", "BranchTable", "Call", "Callee", "Constant", "Frame", "Guard", "Inverted", "Limit", "Limit.over",
             "InstructionStep", "Program", "ReadOnly", "Return", "Slot", "Sum",
-             "dead_slots", "loads_in_flight", "run_program", "special_kind",
+             "dead_slots", "early_stores", "loads_in_flight", "product_registers", "run_program", "special_kind",
         )),
         "programs, as front ends make them of texts that they have checked",
     ),

@@ -21,11 +21,24 @@ _REGION = 4096
 
 INNER: dict[str, str] = {
     **dict.fromkeys(
-        (f"{_L}:BoxCopy{x}" for x in ("", ".__getstate__", ".addresses", ".copied_bytes", ".load", ".store")),
+        (
+            f"{_L}:BoxCopy{x}"
+            for x in (
+                "",
+                ".__getstate__",
+                ".addresses",
+                ".copied_bytes",
+                ".load",
+                ".load_each",
+                ".store",
+                ".store_each",
+            )
+        ),
         "made by `TensorMap.box_copy`; `TensorMap.read` and `write` hand arrays on",
     ),
     **{f"{_L}:{x}.__getstate__": "fields of a record" for x in ("Im2colBox",)},
     f"{_M}.__getstate__": "fields of a record",
+    f"{_M}.distance": "for coordinates of copies that the machine makes",
 }
 
 

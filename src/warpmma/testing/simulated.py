@@ -19,6 +19,7 @@ from ..isa import Instruction, MatrixInstruction, check_known, parse_any
 from ..products import Multiplicand, Options, matmul
 
 if TYPE_CHECKING:
+    from ..cute import CuteDevice
     from ..kernel import Launch
     from ..machine import Device, Limit, Policy, Watch
     from ..ptx import PtxEntry, PtxModule
@@ -151,6 +152,13 @@ class Gpu(Shown):
     def triton(self, **options: Any) -> TritonDevice:
         """Run Triton's kernels on the target: `with gpu.triton(): kernel[grid](...)`, as `warpmma.triton.device`."""
         from ..triton import device
+
+        __tracebackhide__ = True
+        return device(self.target, **options)
+
+    def cute(self, **options: Any) -> CuteDevice:
+        """Run the CuTe DSL's kernels on the target: `with gpu.cute(): kernel(...)`, as `warpmma.cute.device`."""
+        from ..cute import device
 
         __tracebackhide__ = True
         return device(self.target, **options)
