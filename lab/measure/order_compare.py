@@ -31,8 +31,8 @@ _Rows = tuple[tuple[str, Mapping[str, str | int], str], ...]
 _PERMITTED: _Rows = (
     ("5", {"STRESS": "NO_STRESS"}, "fails under stress alone"),
     ("5", {"WRITER": "CP_ASYNC_UNWAITED"}, "a fence is no wait for cp.async"),
-    ("5", {"READER": "WGMMA_B", "FENCE": "SELF_FENCE"}, "no barrier between the warps that write and read B"),
-    ("5", {"READER": "WGMMA_A", "FENCE": "SELF_FENCE"}, "no barrier between the warps that write and read A"),
+    *(("5", {"READER": f"WGMMA_{x}", "FENCE": f"SELF_{how}"}, f"no barrier between the warps that write and read {x}")
+      for x in "AB" for how in ("FENCE", "NONE", "WRONG_SPACE")),
     ("6", {"CONFLICTS": 0}, "fails under stress alone"),
     ("6", {"SIGNAL": "ISSUER_DELAY"}, "time orders nothing"),
     *(("12", {"WAITING": x}, "the scope of the wait") for x in ('".acquire.cta"', '".relaxed.cluster"')),
