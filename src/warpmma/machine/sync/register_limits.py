@@ -53,8 +53,8 @@ class RegisterLimits:
         """Report warps that differ from the first one of their warpgroup, and those that wait (rules 1 and 2)."""
         for block, noted in self._noted.items():
             of: dict[int, list[tuple[Hint, int, Site]]] = {}
-            for warp, *what in noted:
-                of.setdefault(warp, []).append((*what,))
+            for warp, row, number, site in noted:
+                of.setdefault(warp, []).append((row, number, site))
             for group in dict.fromkeys(warp // WARPS for warp in of):
                 one, *others = range(group * WARPS, min((group + 1) * WARPS, self._shape[1]))
                 for warp in others:
