@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -93,13 +94,16 @@ def left_there(after: Mapping[int, Array]) -> list[str]:
     return sorted(found)
 
 
-def write(path: Path, named: Iterable[tuple[str, Launched]], **of: str) -> None:
-    """Write launches that were watched with `memory`, under given names, and what they were recorded on."""
+def write(path: Path, named: Iterable[tuple[str, Launched]], version: str = "", **of: str) -> None:
+    """Write launches that were watched with `memory`, under given names, and what they were recorded on.
+
+    `version` replaces the `.version` of their texts, for a driver that takes no newer one.
+    """
     texts: dict[str, str] = {}
     arrays: dict[str, Array] = {}
     found: list[Snapshot] = []
     for name, one in named:
-        text = plain_text(one.text)
+        text = _versioned(plain_text(one.text), version)
         texts[digest(text)] = text
         pieces = []
         for start, data in one.before.items():
@@ -111,6 +115,10 @@ def write(path: Path, named: Iterable[tuple[str, Launched]], **of: str) -> None:
         ))  # fmt: skip
     index = json.dumps({"texts": texts, "launches": [asdict(x) for x in found], "about": of}).encode()
     np.savez_compressed(path, index=np.frombuffer(index, np.uint8), **arrays)  # type: ignore[arg-type]
+
+
+def _versioned(text: str, version: str) -> str:
+    return re.sub(r"^\.version .*$", f".version {version}", text, count=1, flags=re.MULTILINE) if version else text
 
 
 def read(path: Path) -> tuple[list[Snapshot], dict[str, str], Any]:
