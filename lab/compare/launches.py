@@ -32,12 +32,8 @@ def replayed(driver: Driver, function: Function, one: Snapshot, before: Any) -> 
         driver.put(placed[start], moved(x, one.pieces, placed))
     arguments = []
     for type_, x in one.arguments:
-        data_of = (
-            np.frombuffer(bytes.fromhex(str(x)), np.uint8)
-            if type_ == "bytes"
-            else (np.array([x], _TYPES[type_]).view(np.uint8))
-        )
-        arguments.append((moved(data_of, one.pieces, placed) if type_ in ("u64", "bytes") else data_of).tobytes())
+        given = _bytes_of(type_, x)
+        arguments.append((moved(given, one.pieces, placed) if type_ in ("u64", "bytes") else given).tobytes())
     driver.launch(function, one.grid, one.block, arguments, one.shared, one.cluster)
     driver.synchronise()
     after = {start: driver.fetch(placed[start], x) for start, x in data.items()}
@@ -49,6 +45,12 @@ def replayed(driver: Driver, function: Function, one: Snapshot, before: Any) -> 
     for address in placed.values():
         driver.free(address)
     return after
+
+
+def _bytes_of(type_: str, x: int | float | str) -> Array:
+    if type_ == "bytes":
+        return np.frombuffer(bytes.fromhex(str(x)), np.uint8)
+    return np.array([x], _TYPES[type_]).view(np.uint8)
 
 
 def main(arguments: list[str] | None = None) -> int:
