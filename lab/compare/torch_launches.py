@@ -58,13 +58,12 @@ def _entry(text: str, name: str) -> Any:
 
 def repeat(one: Snapshot, text: str, before: Mapping[str, Array]) -> Repeated:
     """Repeat a launch, for the target of its text; a hazard is raised."""
-    found = re.search(r"^\.target\s+(\w+)", text, re.MULTILINE)
-    assert found is not None
-    device = wm.Device(found[1])
+    entry = _entry(text, one.entry)
+    device = wm.Device(entry.module.source.target)
     memory = {piece.start: np.array(before[piece.before]) for piece in one.pieces}
     for start, data in memory.items():
         device.map(data, start)
-    report = _entry(text, one.entry).launch(
+    report = entry.launch(
         device, tuple(one.grid), tuple(one.block), [x for _, x in one.arguments], shared=one.shared,
         cluster=one.cluster, hazards="error",
     )  # fmt: skip
