@@ -18,7 +18,8 @@ import numpy as np
 
 from lab.gpu.driver import Driver, Function
 from lab.programs.launches import Array
-from lab.triton_programs.snapshots import Snapshot, digest, left_there, moved, read
+from lab.programs.pointers import moved
+from lab.triton_programs.snapshots import Snapshot, digest, left_there, read
 
 _TYPES = {"u8": np.uint8, "u16": np.uint16, "u32": np.uint32, "u64": np.uint64, "f16": np.float16, "f32": np.float32,
           "f64": np.float64}  # fmt: skip

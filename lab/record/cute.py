@@ -43,9 +43,10 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[Any]
+from lab.programs.launches import Array
+from lab.programs.pointers import Allocation, moved
+
 _MODULO = 512
 _SECONDS = 600  # that an example may take in the simulator
 _SEED = 1  # of PyTorch's random numbers
@@ -222,48 +223,40 @@ def rows_of(folder: Path, name: str) -> list[Path]:
     return sorted(folder.glob(f"{name.replace(' ', '_')}_[0-9].npz"))
 
 
-def moved(words: Array, pieces: list[Any], deltas: list[int]) -> Array:
-    """Return words, with those that lead into a piece moved by its delta (rule 3)."""
-    made = words.copy()
-    for (start, stop, _), delta in zip(pieces, deltas, strict=True):
-        inside = (words >= np.uint64(start)) & (words < np.uint64(stop))
-        made[inside] = words[inside] + np.uint64(delta % (1 << 64))
-    return made
-
-
-def moved_bytes(data: Array, pieces: list[Any], deltas: list[int]) -> Array:
-    """Return bytes, whose words of 64 bits are moved."""
-    whole = len(data) // 8 * 8
-    return np.concatenate([moved(data[:whole].view(np.uint64), pieces, deltas).view(np.uint8), data[whole:]])
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Return what a file says of its launch, and its arrays."""
+    with np.load(path) as archive:
+        kept = {name: archive[name] for name in archive.files}
+    return json.loads(kept["about"].tobytes()), kept
 
 
 def compare_on_gpu(driver: Any, path: Path) -> str:
     """Launch what a file describes on the GPU; say what differs, nothing if all bytes are equal."""
-    with np.load(path) as archive:
-        kept = {name: archive[name] for name in archive.files}
-    row, pieces = json.loads(kept["about"].tobytes()), json.loads(kept["about"].tobytes())["pieces"]
-    places, deltas = [], []
-    for start, stop, _ in pieces:
-        base = driver.place(np.zeros(stop - start + 2 * _MODULO, np.uint8))
-        places.append(base + (start - base) % _MODULO)
-        deltas.append(places[-1] - start)
-    for i, (place, (_, _, addresses)) in enumerate(zip(places, pieces, strict=True)):
-        data = kept[f"before{i}"]
-        driver.put(place, moved_bytes(data, pieces, deltas) if addresses else data)
-    params = moved_bytes(kept["params"], pieces, deltas).tobytes()
+    row, kept = _read(path)
     if row["cooperative"]:
         return "a cooperative launch, which the driver here does not launch"
+    pieces = [Allocation(start=start, size=stop - start) for start, stop, _ in row["pieces"]]
+    holds_addresses = [addresses for _, _, addresses in row["pieces"]]
+    places = dict[int, int]()
+    for piece in pieces:
+        base = driver.place(np.zeros(piece.size + 2 * _MODULO, np.uint8))
+        places[piece.start] = base + (piece.start - base) % _MODULO
+    for i, (piece, addresses) in enumerate(zip(pieces, holds_addresses, strict=True)):
+        data = kept[f"before{i}"]
+        driver.put(places[piece.start], moved(data, pieces, places) if addresses else data)
+    params = moved(kept["params"], pieces, places).tobytes()
     given = [params[at : at + size] for at, size in row["parameters"]]
     function = driver.load(kept["text"].tobytes(), [row["entry"]])[row["entry"]]
     driver.launch(function, row["grid"], row["block"], given, row["shared"], row["cluster"])
     driver.synchronise()
     wrong = []
-    new = [(place, place + stop - start, x) for place, (start, stop, x) in zip(places, pieces, strict=True)]
-    for i, (place, (_, _, addresses)) in enumerate(zip(places, pieces, strict=True)):
+    there = [Allocation(start=places[piece.start], size=piece.size) for piece in pieces]
+    back = {place: start for start, place in places.items()}
+    for i, (piece, addresses) in enumerate(zip(there, holds_addresses, strict=True)):
         expected = kept[f"after{i}"]
-        found = driver.fetch(place, expected)
+        found = driver.fetch(piece.start, expected)
         if addresses:
-            found = moved_bytes(found, new, [-x for x in deltas])
+            found = moved(found, there, back)
         if count := int((found != expected).sum()):
             wrong.append(f"{count} of {expected.size} bytes of piece {i}")
     return "; ".join(wrong)
@@ -271,11 +264,9 @@ def compare_on_gpu(driver: Any, path: Path) -> str:
 
 def described(path: Path) -> dict[str, Any]:
     """Return what is kept of a launch (rule 5)."""
-    with np.load(path) as archive:
-        kept = {name: archive[name] for name in archive.files}
-    row = json.loads(kept["about"].tobytes())
-    pieces, read, written = row["pieces"], list[str](), list[str]()
-    for i, (_, _, addresses) in enumerate(pieces):
+    row, kept = _read(path)
+    read, written = list[str](), list[str]()
+    for i, (_, _, addresses) in enumerate(row["pieces"]):
         before, after = kept[f"before{i}"], kept[f"after{i}"]
         content = "addresses" if addresses else hashlib.sha256(after.tobytes()).hexdigest()[:20]
         (read if np.array_equal(before, after) else written).append(f"{after.size} {content}")

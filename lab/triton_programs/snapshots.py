@@ -20,19 +20,18 @@ from typing import Any
 import numpy as np
 
 from lab.programs.launches import Array
+from lab.programs.pointers import Allocation, addresses_in
 
 from .kept import plain_text
 from .launching import Launched
 
-__all__ = ["Piece", "Snapshot", "about", "addresses_in", "left_there", "memory", "moved", "parsed", "read", "write"]
+__all__ = ["Piece", "Snapshot", "about", "left_there", "memory", "parsed", "read", "write"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Piece:
-    """An allocation: its first address, and hashes of its content before and after a launch."""
+class Piece(Allocation):
+    """An allocation, with hashes of its content before and after a launch."""
 
-    start: int
-    size: int
     before: str
     after: str
 
@@ -60,26 +59,6 @@ def memory(device: Any) -> dict[int, Array]:
 def digest(x: Array | str) -> str:
     """Return a hash."""
     return hashlib.sha256(x.encode() if isinstance(x, str) else x.tobytes()).hexdigest()
-
-
-def addresses_in(words: Array, starts: Array, sizes: Array) -> tuple[Array, Array]:
-    """Return which words are addresses inside allocations, sorted by address, and of which allocation."""
-    piece = np.searchsorted(starts, words, side="right") - 1
-    inside = (piece >= 0) & (words - starts[piece] < sizes[piece])
-    places = np.flatnonzero(inside)
-    return places, piece[places]
-
-
-def moved(data: Array, pieces: Sequence[Piece], to: Mapping[int, int]) -> Array:
-    """Return memory with its pointers (rule 2) relocated to the current addresses."""
-    made = np.array(data)
-    words = made[: made.size // 8 * 8].view(np.uint64)
-    known = sorted(pieces, key=lambda piece: piece.start)
-    starts = np.array([piece.start for piece in known], np.uint64)
-    places, which = addresses_in(words, starts, np.array([piece.size for piece in known], np.uint64))
-    targets = np.array([to[piece.start] for piece in known], np.uint64)
-    words[places] += targets[which] - starts[which]
-    return made
 
 
 def left_there(after: Mapping[int, Array]) -> list[str]:
