@@ -48,7 +48,7 @@ from lab.programs.launches import Array
 from lab.programs.pointers import Allocation, moved
 
 _MODULO = 512
-_SECONDS = 600  # that an example may take in the simulator
+_SECONDS = 600  # that an example may take in the simulator, or a launch on a GPU
 _SEED = 1  # of PyTorch's random numbers
 NOT_RECORDED = "not recorded"
 RECORDED = Path(__file__).parents[2] / "tests" / "data" / "h200_cute.json"
@@ -145,11 +145,13 @@ class Recorder:
 
     def _wrapped(self, launch: Any) -> Any:
         def recorded(session: Any, entry: Any, config: Any, params: bytes) -> None:
+            if any(row["entry"] == entry.name for row in self.rows):
+                launch(session, entry, config, params)
+                return
             pieces = session.memory._reached(params)
             before = [np.asarray(x).copy() for x in pieces]
             launch(session, entry, config, params)
-            changes = any(not np.array_equal(x, np.asarray(y)) for x, y in zip(before, pieces, strict=True))
-            if changes and all(row["entry"] != entry.name for row in self.rows):
+            if any(not np.array_equal(x, np.asarray(y)) for x, y in zip(before, pieces, strict=True)):
                 self._write(entry, config, params, pieces, before, session.launches[-1].report)
 
         return recorded
@@ -199,15 +201,23 @@ def simulate(name: str, examples: Path, folder: Path) -> None:
             print(f"\n{time.process_time() - start:.1f} s", flush=True)
 
 
+def _apart(*arguments: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run this module in a process of its own, which fails if it does not end in time."""
+    command = [sys.executable, "-m", "lab.record.cute", *map(str, arguments)]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False, **options)
+    except subprocess.TimeoutExpired:
+        return subprocess.CompletedProcess(command, -1, "", f"killed after {_SECONDS} s")
+
+
 def simulate_all(names: list[str], examples: Path, folder: Path) -> int:
     """Run examples, each in a process of its own; return how many fail otherwise than is known."""
     folder.mkdir(parents=True, exist_ok=True)
     failed = 0
     for name in names:
-        command = [sys.executable, "-m", "lab.record.cute", str(folder), "--examples", str(examples), "--one", name]
         there = str((examples / CASES[name].example).parent)  # where Python looks for modules of a script
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join([there, os.environ.get("PYTHONPATH", "")])}
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False, env=environment)
+        done = _apart(folder, "--examples", examples, "--one", name, env=environment)
         last = (done.stderr.strip().splitlines() or [""])[-1]
         fails = CASES[name].fails
         right = done.returncode == 0 if not fails else f": {fails}:" in last
@@ -308,8 +318,7 @@ def compare_all(names: list[str], folder: Path, kept: Path | None) -> int:
     """Launch on the GPU and print a row for each launch, each in a process of its own; return how many differ."""
     failed, equal = 0, list[Path]()
     for path in (path for name in names for path in rows_of(folder, name)):
-        command = [sys.executable, "-m", "lab.record.cute", str(folder), "--gpu-one", str(path)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)
+        done = _apart(folder, "--gpu-one", path)
         verdict = done.stdout.strip() or f"FAILED {done.returncode} {done.stderr.strip()[-800:]}"
         failed += verdict != "equal"
         if verdict == "equal":
@@ -328,11 +337,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("folder", type=Path, help="where the launches are")
     parser.add_argument("--examples", type=Path, metavar="THERE", help="the folder examples/python/CuTeDSL of cutlass")
     parser.add_argument("--only", default="*", metavar="PATTERN", help="examples, with * and ?")
-    parser.add_argument("--one", metavar="NAME", help="one example, in this process")
     parser.add_argument("--gpu", action="store_true", help="launch on this machine's GPU")
     parser.add_argument("--keep", type=Path, metavar="FILE", help="with --gpu: write hashes of the launches there")
     parser.add_argument("--compare", action="store_true", help="compare with the launches of an H200")
-    parser.add_argument("--gpu-one", type=Path, metavar="FILE", help="the same for one launch, in this process")
+    parser.add_argument("--one", metavar="NAME", help="with --examples: one example, in this process")
+    parser.add_argument("--gpu-one", type=Path, metavar="FILE", help="one launch on the GPU, from this process")
     options = parser.parse_args(arguments)
     names = fnmatch.filter(CASES, options.only)
     if options.one:
