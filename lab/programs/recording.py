@@ -61,7 +61,7 @@ def record_apart(commands: Mapping[str, Sequence[str]], out: Path, jobs: int) ->
     texts, failed = dict(about.get("texts", {})), 0
     with ThreadPoolExecutor(jobs) as pool:
         for name, (found, code) in zip(commands, pool.map(_apart, commands.values()), strict=True):
-            failed += code != 0
+            failed += code != 0 or found is None
             if found is None:
                 print(f"{name}: NOT RECORDED ({code})", flush=True)
                 continue

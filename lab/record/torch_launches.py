@@ -114,7 +114,7 @@ def _driver() -> Any:
 
 
 def _arguments(given: Sequence[tuple[str, Any]]) -> tuple[list[tuple[str, int | float]], list[Any]] | None:
-    """Return arguments by type, and the storages that they point to; nothing if one has another type."""
+    """Return arguments by type, and the storages that they point to; None if one has another type, or for too much."""
     arguments, storages = list[tuple[str, int | float]](), dict[int, Any]()
     for type_, value in given:
         if type_ == "constexpr":
