@@ -139,6 +139,7 @@ def _cases() -> dict[str, Case]:
     f32, bf16, f16, f64 = torch.float32, torch.bfloat16, torch.float16, torch.float64
     found: dict[str, Case] = {}
     for name, dtype, most in (("f32", f32, 2e-6), ("bf16", bf16, 2e-2), ("f16", f16, 3e-3)):
+        swiglu = _of(lambda x, w, v: functional.silu(x @ w) * (x @ v), (32, 64), (64, 48), (64, 48), dtype=dtype)
         found |= {
             f"transformer block, {name}": Case(make=_module(Transformer, 2, 16, 64, dtype=dtype), error=most),
             f"softmax, {name}": Case(make=_of(lambda x: x.softmax(-1), (24, 100), dtype=dtype), error=max(most, 1e-5)),
@@ -153,21 +154,12 @@ def _cases() -> dict[str, Case]:
             f"RMS norm, {name}": Case(make=_module(lambda: nn.RMSNorm(200), 16, 200, dtype=dtype), error=most),
             f"group norm, {name}": Case(make=_module(lambda: nn.GroupNorm(2, 8), 2, 8, 36, dtype=dtype), error=most),
             f"GELU, {name}": Case(make=_of(functional.gelu, (700,), dtype=dtype), error=most),
-            f"SwiGLU, {name}": Case(
-                make=_of(lambda x, w, v: functional.silu(x @ w) * (x @ v), (32, 64), (64, 48), (64, 48), dtype=dtype),
-                error=most,
-            ),
-            f"SwiGLU, templates, {name}": Case(
-                make=_of(lambda x, w, v: functional.silu(x @ w) * (x @ v), (32, 64), (64, 48), (64, 48), dtype=dtype),
-                error=most, mode=TEMPLATES,
-            ),
+            f"SwiGLU, {name}": Case(make=swiglu, error=most),
+            f"SwiGLU, templates, {name}": Case(make=swiglu, error=most, mode=TEMPLATES),
             f"batched products, templates, {name}": Case(
                 make=_of(torch.bmm, (3, 40, 72), (3, 72, 56), dtype=dtype), error=most, mode=TEMPLATES,
             ),
-            f"cross entropy, {name}": Case(
-                make=partial(_entropy, dtype),
-                error=most,
-            ),
+            f"cross entropy, {name}": Case(make=partial(_entropy, dtype), error=most),
         }  # fmt: skip
     found |= {
         "transformer block, templates": Case(

@@ -92,7 +92,7 @@ def outcomes(
 
 @contextmanager
 def _not_reported(told: frozenset[tuple[str, ...]]) -> Iterator[None]:
-    """Report nothing that the kernel itself is told: the first report ends a launch, and would hide others."""
+    """Leave out what is reported of the kernel itself: the first report ends a launch, and would hide others."""
     report = Reporter.report
 
     def others(self: Reporter, kind: str, site: Any, *given: Any, **options: Any) -> Any:

@@ -211,7 +211,7 @@ def _apart(*arguments: str | Path, **options: Any) -> subprocess.CompletedProces
 
 
 def simulate_all(names: list[str], examples: Path, folder: Path) -> int:
-    """Run examples, each in a process of its own; return how many fail otherwise than is known."""
+    """Run examples, each in a process of its own; return how many fail that are not known to."""
     folder.mkdir(parents=True, exist_ok=True)
     failed = 0
     for name in names:
@@ -295,7 +295,7 @@ def keep(target: Path, paths: list[Path], about: dict[str, str]) -> None:
 
 
 def differences(path: Path, recorded: Path) -> str:
-    """Say in what a launch differs from the one that was recorded; nothing if in nothing."""
+    """Say in what a launch differs from the recorded one; an empty text if it does not."""
     known = {one["launch"]: one for one in json.loads(recorded.read_text())["launches"]}
     if path.stem not in known:
         return NOT_RECORDED
