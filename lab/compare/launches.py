@@ -18,7 +18,8 @@ import numpy as np
 
 from lab.gpu.driver import Driver, Function
 from lab.programs.launches import Array
-from lab.triton_programs.snapshots import Snapshot, digest, left_there, moved, read
+from lab.programs.pointers import moved
+from lab.triton_programs.snapshots import Snapshot, digest, left_there, read
 
 _TYPES = {"u8": np.uint8, "u16": np.uint16, "u32": np.uint32, "u64": np.uint64, "f16": np.float16, "f32": np.float32,
           "f64": np.float64}  # fmt: skip
@@ -32,12 +33,8 @@ def replayed(driver: Driver, function: Function, one: Snapshot, before: Any) -> 
         driver.put(placed[start], moved(x, one.pieces, placed))
     arguments = []
     for type_, x in one.arguments:
-        data_of = (
-            np.frombuffer(bytes.fromhex(str(x)), np.uint8)
-            if type_ == "bytes"
-            else (np.array([x], _TYPES[type_]).view(np.uint8))
-        )
-        arguments.append((moved(data_of, one.pieces, placed) if type_ in ("u64", "bytes") else data_of).tobytes())
+        given = _bytes_of(type_, x)
+        arguments.append((moved(given, one.pieces, placed) if type_ in ("u64", "bytes") else given).tobytes())
     driver.launch(function, one.grid, one.block, arguments, one.shared, one.cluster)
     driver.synchronise()
     after = {start: driver.fetch(placed[start], x) for start, x in data.items()}
@@ -49,6 +46,12 @@ def replayed(driver: Driver, function: Function, one: Snapshot, before: Any) -> 
     for address in placed.values():
         driver.free(address)
     return after
+
+
+def _bytes_of(type_: str, x: int | float | str) -> Array:
+    if type_ == "bytes":
+        return np.frombuffer(bytes.fromhex(str(x)), np.uint8)
+    return np.array([x], _TYPES[type_]).view(np.uint8)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -58,15 +58,15 @@ def _entry(text: str, name: str) -> Any:
 
 def repeat(one: Snapshot, text: str, before: Mapping[str, Array]) -> Repeated:
     """Repeat a launch, for the target of its text; a hazard is raised."""
-    found = re.search(r"^\.target\s+(\w+)", text, re.MULTILINE)
-    assert found is not None
-    device = wm.Device(found[1])
+    entry = _entry(text, one.entry)
+    device = wm.Device(entry.module.source.target)
     memory = {piece.start: np.array(before[piece.before]) for piece in one.pieces}
     for start, data in memory.items():
         device.map(data, start)
-    report = _entry(text, one.entry).launch(
-        device, tuple(one.grid), tuple(one.block), [x for _, x in one.arguments], shared=one.shared, hazards="error"
-    )
+    report = entry.launch(
+        device, tuple(one.grid), tuple(one.block), [x for _, x in one.arguments], shared=one.shared,
+        cluster=one.cluster, hazards="error",
+    )  # fmt: skip
     different = tuple(piece.start for piece in one.pieces if digest(memory[piece.start]) != piece.after)
     return Repeated(different=different, report=report)
 
@@ -82,10 +82,7 @@ def sample(launches: Sequence[Snapshot], texts: Mapping[str, str], most: int) ->
     Of equals that of a model chosen least often is taken, then the one with least memory, then the first. Launches that
     change no memory, because they are repeated, and those with more than `_SMALL` bytes are not for a test.
     """
-    launches = [
-        one for one in launches
-        if sum(x.size for x in one.pieces) <= _SMALL and _changes(one)
-    ]  # fmt: skip
+    launches = [one for one in launches if sum(x.size for x in one.pieces) <= _SMALL and _changes(one)]
     mnemonics = {name: frozenset(re.findall(r"^\s+(?:@!?%\w+ )?([a-z][\w.:]*)", x, re.M)) for name, x in texts.items()}
     left, chosen = {one.text: one for one in reversed(launches)}, list[Snapshot]()
     known, models = set[str](), Counter[str]()
@@ -119,6 +116,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--only", default="", metavar="TEXT", help="models with this in their names")
     parser.add_argument("--sample", type=int, metavar="N", help="store N launches for the tests, and no more")
     options = parser.parse_args(arguments)
+    if options.sample and not options.launches:
+        parser.error("--sample needs what a GPU recorded")
     launches, texts, before = read(options.launches) if options.launches else stored()
     if options.sample:
         store(sample(launches, texts, options.sample), texts, before, about(options.launches))

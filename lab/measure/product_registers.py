@@ -19,6 +19,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from lab.gpu.driver import Driver
+
 __all__ = ["LEVELS", "RECORDED", "arguments", "forms", "main", "text"]
 
 RECORDED = Path(__file__).parents[2] / "tests" / "data" / "h200_product_registers.json"
@@ -218,7 +220,8 @@ def main(given: Sequence[str] | None = None) -> int:
         runs = {level: _measure(level, Path(place)) for level in LEVELS}
     found = {case: {form: [runs[level][1][case][form] for level in LEVELS] for form in some} for case, some in forms()}
     threads = {level: run[0] for level, run in runs.items()}
-    options.out.write_text(json.dumps({"levels": LEVELS, "threads": threads, "wrong": found}) + "\n")
+    about = {**Driver.about(), "levels": LEVELS, "threads": threads}
+    options.out.write_text(json.dumps({**about, "wrong": found}) + "\n")
     return 0
 
 

@@ -34,7 +34,7 @@ _REGISTERS = 4  # of CUfunction_attribute
 
 def source(case: str) -> str:
     """Return the text that is compiled for a case."""
-    return f"#define CASE {case}\n" + "".join((_PROGRAMS / f"{x}").read_text() for x in ("common.cuh", "limits.cu"))
+    return f"#define CASE {case}\n" + "".join((_PROGRAMS / x).read_text() for x in ("common.cuh", "limits.cu"))
 
 
 def _measured(code: bytes) -> dict[str, Any]:

@@ -33,12 +33,11 @@ from lab.mutate.harmless_public import HARMLESS
 from lab.mutate.text_operators import TextMutant, text_mutants
 from lab.mutate.text_places import changed
 from lab.mutate.text_subjects import MapChange, TextSubject
-from lab.mutate.texts import SEEDS, Original, Outcome, outcomes
+from lab.mutate.texts import SEEDS, Original, Outcome, of_results, only_strict, outcomes
 from lab.mutate.verdicts import BAD, Verdict
 from lab.programs.hopper_cases import hopper_cases
 from lab.programs.launches import Run
 from lab.programs.simulating import simulate
-from warpmma.machine.report.asynchronous_rules import RULES
 from warpmma.machine.report.hazards import Reporter
 
 __all__ = ["PUBLIC", "Public", "PublicSubject", "main", "public_subject"]
@@ -143,7 +142,7 @@ def _noted() -> Iterator[set[tuple[str, ...]]]:
 
     def noting(self: Reporter, kind: str, site: Any, bad: Any, *given: Any, **options: Any) -> None:
         rule = options.get("rule", "")
-        if not rule or RULES[rule].level != "strict":
+        if not only_strict(rule):
             report(self, kind, site, bad, *given, **options)
         elif bad.any():
             told.add((kind, rule, str(site)))
@@ -174,20 +173,18 @@ def _tried(mutant: TextMutant) -> tuple[str, str, str]:
     text, right = changed(subject.read(), mutant.edits), original(subject)
     if isinstance(right, str):
         return "broken", "", f"it does not run unchanged: {right}"
-    results, also, odd = set(), "", ""
+    results, also, odd = set[tuple[bytes, ...]](), "", ""
     for seed, (x, told) in zip(SEEDS, _both_levels(subject, text), strict=True):
         also = also or next((" ".join(y) for y in sorted(told - right.strict)), "")
         if x.told and x.told[0] in _FURTHER:
-            if x.told[1] in RULES and RULES[x.told[1]].level == "strict":
+            if only_strict(x.rule):
                 also = also or x.detail
             odd, x = x.detail, next(outcomes(subject, text, None, "error", seeds=(seed,)))
         if x.bits is None:
             return "broken" if x.broken else "found", x.why, f"seed {seed}: {x.detail}"
         results.add(x.bits)
-    if len(results) > 1:
-        return "unnoticed", "", f"{len(results)} results under {len(SEEDS)} seeds"
-    if results != {right.bits}:
-        return "wrong", "", ""
+    if verdict := of_results(results, right):
+        return verdict
     if also:
         return "found", "strict", also
     return "same", "", f'"strict" alone reports what is no rule of its own: {odd}' if odd else ""

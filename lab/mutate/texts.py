@@ -67,6 +67,16 @@ class Outcome:
     broken: bool = False
     told: tuple[str, ...] = ()
 
+    @property
+    def rule(self) -> str:
+        """The rule that a hazard breaks; "" if it has none, or if there is no hazard."""
+        return self.told[1] if self.told else ""
+
+
+def only_strict(rule: str) -> bool:
+    """Return whether only "strict" reports what breaks a rule."""
+    return rule in RULES and RULES[rule].level == "strict"
+
 
 def outcomes(
     subject: TextSubject, text: str, mutant: TextMutant | None, hazards: Any,
@@ -82,7 +92,7 @@ def outcomes(
 
 @contextmanager
 def _not_reported(told: frozenset[tuple[str, ...]]) -> Iterator[None]:
-    """Report nothing that the kernel itself is told: the first report ends a launch, and would hide others."""
+    """Leave out what is reported of the kernel itself: the first report ends a launch, and would hide others."""
     report = Reporter.report
 
     def others(self: Reporter, kind: str, site: Any, *given: Any, **options: Any) -> Any:
@@ -160,22 +170,27 @@ def _tried(mutant: TextMutant, subject: TextSubject) -> tuple[str, str, str]:
     text, right = changed(subject.read(), mutant.edits), original(subject)
     if isinstance(right, str):
         return "broken", "", f"{subject.name} does not run unchanged: {right}"
-    results = set()
+    results = set[tuple[bytes, ...]]()
     for seed, x in enumerate(outcomes(subject, text, mutant, "error")):
         if x.bits is None:
             return "broken" if x.broken else "found", x.why, f"seed {SEEDS[seed]}: {x.detail}"
         results.add(x.bits)
-    if len(results) > 1:
-        return "unnoticed", "", f"{len(results)} results under {len(SEEDS)} seeds"
-    if results != {right.bits}:
-        return "wrong", "", ""
+    if verdict := of_results(results, right):
+        return verdict
     for x in outcomes(subject, text, mutant, "strict", right.strict):
         if x.bits is not None:
             continue
-        if x.broken or (x.told and x.told[1] in RULES and RULES[x.told[1]].level == "strict"):
+        if x.broken or only_strict(x.rule):
             return "broken" if x.broken else "found", "strict", x.detail
         return "same", "", f'"strict" alone reports what is no rule of its own: {x.detail}'
     return "same", "", ""
+
+
+def of_results(results: set[tuple[bytes, ...]], right: Original) -> tuple[str, str, str] | None:
+    """Return the verdict on what a mutant leaves under all seeds, or None if that is what the kernel leaves."""
+    if len(results) > 1:
+        return "unnoticed", "", f"{len(results)} results under {len(SEEDS)} seeds"
+    return ("wrong", "", "") if results != {right.bits} else None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -52,16 +52,16 @@ def _apart(command: Sequence[str]) -> tuple[Recording | None, int]:
 
 
 def record_apart(commands: Mapping[str, Sequence[str]], out: Path, jobs: int) -> int:
-    """Run modules, by what each records, which write where `--out` says; merge that into a file as it comes.
+    """Record in several processes, a module and its arguments each; merge what they write to `--out` as it comes.
 
-    Returns how many fail.
+    `commands` are by the name of what each records. Returns how many fail.
     """
     before = read(out) if out.exists() else Recording({}, {}, {})
     about, outputs, lines = dict(before.about), dict(before.outputs), dict(before.printed)
     texts, failed = dict(about.get("texts", {})), 0
     with ThreadPoolExecutor(jobs) as pool:
         for name, (found, code) in zip(commands, pool.map(_apart, commands.values()), strict=True):
-            failed += code != 0
+            failed += code != 0 or found is None
             if found is None:
                 print(f"{name}: NOT RECORDED ({code})", flush=True)
                 continue

@@ -43,11 +43,12 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-import numpy.typing as npt
 
-Array = npt.NDArray[Any]
+from lab.programs.launches import Array
+from lab.programs.pointers import Allocation, moved
+
 _MODULO = 512
-_SECONDS = 600  # that an example may take in the simulator
+_SECONDS = 600  # that an example may take in the simulator, or a launch on a GPU
 _SEED = 1  # of PyTorch's random numbers
 NOT_RECORDED = "not recorded"
 RECORDED = Path(__file__).parents[2] / "tests" / "data" / "h200_cute.json"
@@ -144,11 +145,13 @@ class Recorder:
 
     def _wrapped(self, launch: Any) -> Any:
         def recorded(session: Any, entry: Any, config: Any, params: bytes) -> None:
+            if any(row["entry"] == entry.name for row in self.rows):
+                launch(session, entry, config, params)
+                return
             pieces = session.memory._reached(params)
             before = [np.asarray(x).copy() for x in pieces]
             launch(session, entry, config, params)
-            changes = any(not np.array_equal(x, np.asarray(y)) for x, y in zip(before, pieces, strict=True))
-            if changes and all(row["entry"] != entry.name for row in self.rows):
+            if any(not np.array_equal(x, np.asarray(y)) for x, y in zip(before, pieces, strict=True)):
                 self._write(entry, config, params, pieces, before, session.launches[-1].report)
 
         return recorded
@@ -198,15 +201,23 @@ def simulate(name: str, examples: Path, folder: Path) -> None:
             print(f"\n{time.process_time() - start:.1f} s", flush=True)
 
 
+def _apart(*arguments: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
+    """Run this module in a process of its own, which fails if it does not end in time."""
+    command = [sys.executable, "-m", "lab.record.cute", *map(str, arguments)]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False, **options)
+    except subprocess.TimeoutExpired:
+        return subprocess.CompletedProcess(command, -1, "", f"killed after {_SECONDS} s")
+
+
 def simulate_all(names: list[str], examples: Path, folder: Path) -> int:
-    """Run examples, each in a process of its own; return how many fail otherwise than is known."""
+    """Run examples, each in a process of its own; return how many fail that are not known to."""
     folder.mkdir(parents=True, exist_ok=True)
     failed = 0
     for name in names:
-        command = [sys.executable, "-m", "lab.record.cute", str(folder), "--examples", str(examples), "--one", name]
         there = str((examples / CASES[name].example).parent)  # where Python looks for modules of a script
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join([there, os.environ.get("PYTHONPATH", "")])}
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False, env=environment)
+        done = _apart(folder, "--examples", examples, "--one", name, env=environment)
         last = (done.stderr.strip().splitlines() or [""])[-1]
         fails = CASES[name].fails
         right = done.returncode == 0 if not fails else f": {fails}:" in last
@@ -222,48 +233,40 @@ def rows_of(folder: Path, name: str) -> list[Path]:
     return sorted(folder.glob(f"{name.replace(' ', '_')}_[0-9].npz"))
 
 
-def moved(words: Array, pieces: list[Any], deltas: list[int]) -> Array:
-    """Return words, with those that lead into a piece moved by its delta (rule 3)."""
-    made = words.copy()
-    for (start, stop, _), delta in zip(pieces, deltas, strict=True):
-        inside = (words >= np.uint64(start)) & (words < np.uint64(stop))
-        made[inside] = words[inside] + np.uint64(delta % (1 << 64))
-    return made
-
-
-def moved_bytes(data: Array, pieces: list[Any], deltas: list[int]) -> Array:
-    """Return bytes, whose words of 64 bits are moved."""
-    whole = len(data) // 8 * 8
-    return np.concatenate([moved(data[:whole].view(np.uint64), pieces, deltas).view(np.uint8), data[whole:]])
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, Array]]:
+    """Return what a file says of its launch, and its arrays."""
+    with np.load(path) as archive:
+        kept = {name: archive[name] for name in archive.files}
+    return json.loads(kept["about"].tobytes()), kept
 
 
 def compare_on_gpu(driver: Any, path: Path) -> str:
     """Launch what a file describes on the GPU; say what differs, nothing if all bytes are equal."""
-    with np.load(path) as archive:
-        kept = {name: archive[name] for name in archive.files}
-    row, pieces = json.loads(kept["about"].tobytes()), json.loads(kept["about"].tobytes())["pieces"]
-    places, deltas = [], []
-    for start, stop, _ in pieces:
-        base = driver.place(np.zeros(stop - start + 2 * _MODULO, np.uint8))
-        places.append(base + (start - base) % _MODULO)
-        deltas.append(places[-1] - start)
-    for i, (place, (_, _, addresses)) in enumerate(zip(places, pieces, strict=True)):
-        data = kept[f"before{i}"]
-        driver.put(place, moved_bytes(data, pieces, deltas) if addresses else data)
-    params = moved_bytes(kept["params"], pieces, deltas).tobytes()
+    row, kept = _read(path)
     if row["cooperative"]:
         return "a cooperative launch, which the driver here does not launch"
+    pieces = [Allocation(start=start, size=stop - start) for start, stop, _ in row["pieces"]]
+    holds_addresses = [addresses for _, _, addresses in row["pieces"]]
+    places = dict[int, int]()
+    for piece in pieces:
+        base = driver.place(np.zeros(piece.size + 2 * _MODULO, np.uint8))
+        places[piece.start] = base + (piece.start - base) % _MODULO
+    for i, (piece, addresses) in enumerate(zip(pieces, holds_addresses, strict=True)):
+        data = kept[f"before{i}"]
+        driver.put(places[piece.start], moved(data, pieces, places) if addresses else data)
+    params = moved(kept["params"], pieces, places).tobytes()
     given = [params[at : at + size] for at, size in row["parameters"]]
     function = driver.load(kept["text"].tobytes(), [row["entry"]])[row["entry"]]
     driver.launch(function, row["grid"], row["block"], given, row["shared"], row["cluster"])
     driver.synchronise()
     wrong = []
-    new = [(place, place + stop - start, x) for place, (start, stop, x) in zip(places, pieces, strict=True)]
-    for i, (place, (_, _, addresses)) in enumerate(zip(places, pieces, strict=True)):
+    there = [Allocation(start=places[piece.start], size=piece.size) for piece in pieces]
+    back = {place: start for start, place in places.items()}
+    for i, (piece, addresses) in enumerate(zip(there, holds_addresses, strict=True)):
         expected = kept[f"after{i}"]
-        found = driver.fetch(place, expected)
+        found = driver.fetch(piece.start, expected)
         if addresses:
-            found = moved_bytes(found, new, [-x for x in deltas])
+            found = moved(found, there, back)
         if count := int((found != expected).sum()):
             wrong.append(f"{count} of {expected.size} bytes of piece {i}")
     return "; ".join(wrong)
@@ -271,11 +274,9 @@ def compare_on_gpu(driver: Any, path: Path) -> str:
 
 def described(path: Path) -> dict[str, Any]:
     """Return what is kept of a launch (rule 5)."""
-    with np.load(path) as archive:
-        kept = {name: archive[name] for name in archive.files}
-    row = json.loads(kept["about"].tobytes())
-    pieces, read, written = row["pieces"], list[str](), list[str]()
-    for i, (_, _, addresses) in enumerate(pieces):
+    row, kept = _read(path)
+    read, written = list[str](), list[str]()
+    for i, (_, _, addresses) in enumerate(row["pieces"]):
         before, after = kept[f"before{i}"], kept[f"after{i}"]
         content = "addresses" if addresses else hashlib.sha256(after.tobytes()).hexdigest()[:20]
         (read if np.array_equal(before, after) else written).append(f"{after.size} {content}")
@@ -294,7 +295,7 @@ def keep(target: Path, paths: list[Path], about: dict[str, str]) -> None:
 
 
 def differences(path: Path, recorded: Path) -> str:
-    """Say in what a launch differs from the one that was recorded; nothing if in nothing."""
+    """Say in what a launch differs from the recorded one; an empty text if it does not."""
     known = {one["launch"]: one for one in json.loads(recorded.read_text())["launches"]}
     if path.stem not in known:
         return NOT_RECORDED
@@ -317,8 +318,7 @@ def compare_all(names: list[str], folder: Path, kept: Path | None) -> int:
     """Launch on the GPU and print a row for each launch, each in a process of its own; return how many differ."""
     failed, equal = 0, list[Path]()
     for path in (path for name in names for path in rows_of(folder, name)):
-        command = [sys.executable, "-m", "lab.record.cute", str(folder), "--gpu-one", str(path)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)
+        done = _apart(folder, "--gpu-one", path)
         verdict = done.stdout.strip() or f"FAILED {done.returncode} {done.stderr.strip()[-800:]}"
         failed += verdict != "equal"
         if verdict == "equal":
@@ -337,11 +337,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("folder", type=Path, help="where the launches are")
     parser.add_argument("--examples", type=Path, metavar="THERE", help="the folder examples/python/CuTeDSL of cutlass")
     parser.add_argument("--only", default="*", metavar="PATTERN", help="examples, with * and ?")
-    parser.add_argument("--one", metavar="NAME", help="one example, in this process")
     parser.add_argument("--gpu", action="store_true", help="launch on this machine's GPU")
     parser.add_argument("--keep", type=Path, metavar="FILE", help="with --gpu: write hashes of the launches there")
     parser.add_argument("--compare", action="store_true", help="compare with the launches of an H200")
-    parser.add_argument("--gpu-one", type=Path, metavar="FILE", help="the same for one launch, in this process")
+    parser.add_argument("--one", metavar="NAME", help="with --examples: one example, in this process")
+    parser.add_argument("--gpu-one", type=Path, metavar="FILE", help="one launch on the GPU, from this process")
     options = parser.parse_args(arguments)
     names = fnmatch.filter(CASES, options.only)
     if options.one:

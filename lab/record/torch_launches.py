@@ -61,7 +61,7 @@ class Recorder:
         given: Sequence[tuple[str, Any]] | None,
         call: Callable[[], Any],
     ) -> Any:
-        """Launch a function of the driver's by `call`, and keep it, unless it is `given` no types and values."""
+        """Launch a function of the driver by `call`, and keep the launch if the types and values are `given`."""
         kernel = self.kernels.get(function)
         if kernel is None or 0 in grid:
             return call()
@@ -77,7 +77,7 @@ class Recorder:
         result = call()
         text = plain_text(kernel.asm["ptx"])
         head = text.split(f".entry {kernel.name}", 1)[1].split(")", 1)[0]
-        arguments += [("u64", 0)] * (head.count(".param") - len(arguments))  # of scratch memory, which it has not
+        arguments += [("u64", 0)] * (head.count(".param") - len(arguments))  # scratch memory, which it does not have
         self.launches.append((self.name, Launched(
             text=text, entry=kernel.name, grid=grid, block=(32 * kernel.metadata.num_warps,),
             arguments=tuple(arguments), shared=kernel.metadata.shared, report=None, seconds=0.0,
@@ -114,7 +114,7 @@ def _driver() -> Any:
 
 
 def _arguments(given: Sequence[tuple[str, Any]]) -> tuple[list[tuple[str, int | float]], list[Any]] | None:
-    """Return arguments by type, and the storages that they point to; nothing if one has another type."""
+    """Return arguments by type, and the storages that they point to; None if one has another type, or for too much."""
     arguments, storages = list[tuple[str, int | float]](), dict[int, Any]()
     for type_, value in given:
         if type_ == "constexpr":

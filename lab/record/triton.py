@@ -14,10 +14,12 @@ import argparse
 import fnmatch
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from lab.programs.archive import kept, read, write
+from lab.programs.launches import Case
 from lab.programs.recording import record, record_apart
 from lab.programs.texts import kept_path
 from lab.triton_programs.kept import KEPT, Kept, joined, keep, kept_cases, kept_texts, plain_text, step_of
@@ -41,7 +43,7 @@ def compile_cases(one_set: Kept) -> None:
     print(f"{path}: {path.stat().st_size} bytes")
 
 
-def table(one_set: Kept, only: str) -> int:
+def table(one_set: Kept, cases: Sequence[Case]) -> int:
     """Simulate the stored launches, compare with the recording, and print a table; return how many differ."""
     from lab.programs.simulating import simulate
     from warpmma import ptx
@@ -49,9 +51,7 @@ def table(one_set: Kept, only: str) -> int:
     expected = read(one_set.recorded).outputs
     print("| kernel | instructions | seconds | output | bits |\n| --- | ---: | ---: | ---: | --- |")
     failed = 0
-    for case in kept_cases(one_set):
-        if not fnmatch.fnmatch(case.program, only):
-            continue
+    for case in cases:
         module, run = ptx.load(kept_texts(one_set)[case.program], f"{case.program}.ptx"), case.make()
         simulate(module, run, one_set.target, threads=1)  # so that one-time preparation is not timed
         start = time.process_time()
@@ -78,8 +78,6 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--table", action="store_true", help="simulate, compare and print the table, and no more")
     options = parser.parse_args(arguments)
     one_set = KEPT[options.ptx]
-    if options.table:
-        return int(table(one_set, options.only) > 0)
     if options.compile:
         compile_cases(one_set)
         return 0
@@ -87,6 +85,8 @@ def main(arguments: list[str] | None = None) -> int:
     if not cases:
         print("no such case")
         return 2
+    if options.table:
+        return int(table(one_set, cases) > 0)
     out = options.out or one_set.recorded
     if options.jobs:
         command = "lab.record.triton", "--ptx", options.ptx, "--only"

@@ -127,7 +127,8 @@ def _described_attention(
     q, k, v, out = (
         Described(name, (rows, depth), shape) for name, rows in (("q", bm), ("k", bn), ("v", bn), ("out", bm))
     )
-    call = Call("descriptor_kernels.attention", (length // bm, heads), (q, k, v, out, "logs", length, 0.125), meta)
+    arguments = (q, k, v, out, "logs", length, depth**-0.5)
+    call = Call("descriptor_kernels.attention", (length // bm, heads), arguments, meta)
     return Program(arrays, (call,), ("out", "logs"))
 
 
@@ -139,7 +140,7 @@ def _gradients(
     shape, scale, (bm, bn) = (heads, length, depth), depth**-0.5, block
     slopes = {f"of_{name}": blank(type_, *shape) for name in "qkv"}
     arrays = {**forward.arrays, "of_out": floats(51, type_, *shape), "sums": blank("f32", heads, length), **slopes}
-    meta = {"CAUSAL": causal, "BM": bm, "BN": bn, "D": depth, **options}
+    meta = forward.calls[0].meta
     given = "q", "k", "v", "of_out", "logs", "sums"
     rows = heads * length
     return Program(arrays, (
@@ -152,12 +153,11 @@ def _gradients(
     ), (*forward.outputs, "sums", *slopes))  # fmt: skip
 
 
-_P = partial
 _SMALL, _LONG = (64, 64, 64), (64, 64, 128)
 
 
 def _case(name: str, make: Any, *arguments: Any, **options: Any) -> TritonCase:
-    return TritonCase(name, _P(make, *arguments, **options), ptx="sm_90", options={"ptx_version": 90})
+    return TritonCase(name, partial(make, *arguments, **options), ptx="sm_90", options={"ptx_version": 90})
 
 
 HOPPER = (

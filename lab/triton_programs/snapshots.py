@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -19,19 +20,18 @@ from typing import Any
 import numpy as np
 
 from lab.programs.launches import Array
+from lab.programs.pointers import Allocation, addresses_in
 
 from .kept import plain_text
 from .launching import Launched
 
-__all__ = ["Piece", "Snapshot", "about", "addresses_in", "left_there", "memory", "moved", "parsed", "read", "write"]
+__all__ = ["Piece", "Snapshot", "about", "left_there", "memory", "parsed", "read", "write"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Piece:
-    """An allocation: its first address, and hashes of its content before and after a launch."""
+class Piece(Allocation):
+    """An allocation, with hashes of its content before and after a launch."""
 
-    start: int
-    size: int
     before: str
     after: str
 
@@ -61,26 +61,6 @@ def digest(x: Array | str) -> str:
     return hashlib.sha256(x.encode() if isinstance(x, str) else x.tobytes()).hexdigest()
 
 
-def addresses_in(words: Array, starts: Array, sizes: Array) -> tuple[Array, Array]:
-    """Return which words are addresses inside allocations, sorted by address, and of which allocation."""
-    piece = np.searchsorted(starts, words, side="right") - 1
-    inside = (piece >= 0) & (words - starts[piece] < sizes[piece])
-    places = np.flatnonzero(inside)
-    return places, piece[places]
-
-
-def moved(data: Array, pieces: Sequence[Piece], to: Mapping[int, int]) -> Array:
-    """Return memory with its pointers (rule 2) relocated to the current addresses."""
-    made = np.array(data)
-    words = made[: made.size // 8 * 8].view(np.uint64)
-    known = sorted(pieces, key=lambda piece: piece.start)
-    starts = np.array([piece.start for piece in known], np.uint64)
-    places, which = addresses_in(words, starts, np.array([piece.size for piece in known], np.uint64))
-    targets = np.array([to[piece.start] for piece in known], np.uint64)
-    words[places] += targets[which] - starts[which]
-    return made
-
-
 def left_there(after: Mapping[int, Array]) -> list[str]:
     """Return size and hash of each allocation, sorted, except those that hold addresses."""
     starts = sorted(after)
@@ -93,13 +73,16 @@ def left_there(after: Mapping[int, Array]) -> list[str]:
     return sorted(found)
 
 
-def write(path: Path, named: Iterable[tuple[str, Launched]], **of: str) -> None:
-    """Write launches that were watched with `memory`, under given names, and what they were recorded on."""
+def write(path: Path, named: Iterable[tuple[str, Launched]], version: str = "", **of: str) -> None:
+    """Write launches that were watched with `memory`, under given names, and what they were recorded on.
+
+    `version` replaces the `.version` of their texts, for a driver that takes no newer one.
+    """
     texts: dict[str, str] = {}
     arrays: dict[str, Array] = {}
     found: list[Snapshot] = []
     for name, one in named:
-        text = plain_text(one.text)
+        text = _versioned(plain_text(one.text), version)
         texts[digest(text)] = text
         pieces = []
         for start, data in one.before.items():
@@ -111,6 +94,10 @@ def write(path: Path, named: Iterable[tuple[str, Launched]], **of: str) -> None:
         ))  # fmt: skip
     index = json.dumps({"texts": texts, "launches": [asdict(x) for x in found], "about": of}).encode()
     np.savez_compressed(path, index=np.frombuffer(index, np.uint8), **arrays)  # type: ignore[arg-type]
+
+
+def _versioned(text: str, version: str) -> str:
+    return re.sub(r"^\.version .*$", f".version {version}", text, count=1, flags=re.MULTILINE) if version else text
 
 
 def read(path: Path) -> tuple[list[Snapshot], dict[str, str], Any]:

@@ -43,7 +43,9 @@ _TYPES: dict[tuple[int, int], str] = {
 """NumPy's or ml_dtypes' name of each type, by its code and bits."""
 
 
-class _Tensor(ctypes.Structure):
+class DlpackRecord(ctypes.Structure):
+    """A tensor, as DLPack describes it: `DLTensor`."""
+
     _fields_ = (
         ("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32),
         ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16),
@@ -55,13 +57,13 @@ class _Tensor(ctypes.Structure):
 class _Managed(ctypes.Structure):
     """The beginning of the structure without version."""
 
-    _fields_ = (("tensor", _Tensor),)
+    _fields_ = (("tensor", DlpackRecord),)
 
 
 class _Versioned(ctypes.Structure):
     _fields_ = (
         ("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("context", ctypes.c_void_p),
-        ("deleter", ctypes.c_void_p), ("flags", ctypes.c_uint64), ("tensor", _Tensor),
+        ("deleter", ctypes.c_void_p), ("flags", ctypes.c_uint64), ("tensor", DlpackRecord),
     )  # fmt: skip
 
 
@@ -129,6 +131,12 @@ def _read(x: Any, name: str, error: type[WarpmmaError]) -> npt.NDArray[Any]:
     return np.asarray(_Lent(capsule, interface)).view(dtype)
 
 
+def is_tensor(x: Any) -> bool:
+    """Return whether it is a tensor of PyTorch, which is not imported to find that out."""
+    torch = sys.modules.get("torch")
+    return torch is not None and hasattr(torch, "Tensor") and issubclass(type(x), torch.Tensor)
+
+
 def _capsule(x: Any) -> object:
     """Ask for a capsule; libraries from before versions know no argument."""
     try:
@@ -146,19 +154,19 @@ def _octets(x: Any) -> Any:
     return x.view(library.uint8)
 
 
-def _tensor(capsule: object, name: str, error: type[WarpmmaError]) -> tuple[_Tensor, int]:
+def _tensor(capsule: object, name: str, error: type[WarpmmaError]) -> tuple[DlpackRecord, int]:
     """Return the tensor in a capsule, and its flags."""
-    if address := _address(capsule, b"dltensor_versioned"):
+    if address := capsule_address(capsule, b"dltensor_versioned"):
         managed = _Versioned.from_address(address)
         if managed.major == _VERSION[0]:
             return managed.tensor, managed.flags
         raise error(f"{name}: not an array: it exports DLPack {managed.major}.{managed.minor}; expected 1")
-    if address := _address(capsule, b"dltensor"):
+    if address := capsule_address(capsule, b"dltensor"):
         return _Managed.from_address(address).tensor, 0
     raise error(f"{name}: not an array: its __dlpack__ returned {type(capsule).__name__}; expected a capsule")
 
 
-def _address(capsule: object, label: bytes) -> int | None:
+def capsule_address(capsule: object, label: bytes) -> int | None:
     """Return the address that a capsule of this name holds; None for anything else."""
     of_capsule = (ctypes.py_object, ctypes.c_char_p)
     is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, *of_capsule)(("PyCapsule_IsValid", ctypes.pythonapi))

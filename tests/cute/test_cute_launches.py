@@ -153,7 +153,6 @@ def test_a_hazard_names_the_line_of_python() -> None:
 
 
 def test_a_hazard_of_a_compiled_function_ends_at_its_call() -> None:
-    x, y, z = from_dlpack(X), from_dlpack(Y[:200].copy()), from_dlpack(np.zeros(300, np.float32))
     with wm.cute.device("sm_80"):
         x, y, z = from_dlpack(X), from_dlpack(Y[:200].copy()), from_dlpack(np.zeros(300, np.float32))
         compiled = cute.compile(add, x, y, z)

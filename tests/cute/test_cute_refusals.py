@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import warpmma as wm
+from warpmma._arrays import DlpackRecord
 from warpmma.cute import compiled_hosts, dlpack, launch_configs, runtime_functions
 from warpmma.cute.active_gpu import failures
 from warpmma.cute.dlpack import as_gpu_memory
@@ -158,7 +159,7 @@ def test_the_bytes_of_a_tensor() -> None:
     assert described is not None and described.shape == (4, 3)
     assert (described.start, described.stop) == (x.ctypes.data, x.ctypes.data + x.nbytes - 4)
     shape, strides = (ctypes.c_int64 * 2)(3, 5), (ctypes.c_int64 * 2)(8, 1)
-    record = dlpack._Tensor(4096, 1, 0, 2, 17, 4, 1, shape, None, 2)
+    record = DlpackRecord(4096, 1, 0, 2, 17, 4, 1, shape, None, 2)
     assert dlpack._described(record) == dlpack.DlpackTensor(4098, 4106, (3, 5))  # 15 elements
     record.strides = strides
     assert dlpack._described(record) == dlpack.DlpackTensor(4098, 4109, (3, 5))  # the last is the 21st

@@ -148,6 +148,14 @@ def test_differences_are_counted(
     ]  # fmt: skip
 
 
+def test_an_example_that_does_not_end_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(recorder, "_SECONDS", 0.01)
+    assert recorder.main([str(tmp_path), "--examples", str(tmp_path), "--only", "sgemm"]) == 1
+    assert capsys.readouterr().out == "sgemm: killed after 0.01 s, kernels written: 0, 0 s\n"
+
+
 def test_the_h200_ran_every_example() -> None:
     kept = json.loads(recorder.RECORDED.read_text())
     assert kept["gpu"] == "NVIDIA H200"

@@ -258,6 +258,10 @@ INNER: dict[str, str] = {
         "programs, as front ends make them of texts that they have checked",
     ),
     **dict.fromkeys(
+        (f"warpmma.machine:{x}" for x in ("ProcessMemory", "mapped_memory", "memory_of", "merged_memory")),
+        "for front ends that know what lies in the process",
+    ),
+    **dict.fromkeys(
         (f"warpmma.machine:{x}" for x in (
             "Retyped", "Retyped.__str__", "Unpredicted", "Unpredicted.__str__", "Unpredicted.other_value",
             "Unpredicted.value",

@@ -12,8 +12,9 @@ import pytest
 
 import warpmma as wm
 from lab.compare import launches as tool
+from lab.programs.pointers import Allocation, moved
 from lab.triton_programs.launching import watched
-from lab.triton_programs.snapshots import Piece, memory, moved, write
+from lab.triton_programs.snapshots import memory, write
 
 TEXT = """
 .version 8.0
@@ -108,7 +109,7 @@ def test_what_differs_is_counted_and_kept(
 
 
 def test_words_that_are_addresses_move_and_others_do_not() -> None:
-    pieces = [Piece(start=start, size=16, before="", after="") for start in (0x9000, 0x7000)]
+    pieces = [Allocation(start=start, size=16) for start in (0x9000, 0x7000)]
     words = np.array([0x7000, 0x700F, 0x7010, 0x9001, 0x6FFF, 3], np.uint64)
     made = moved(words.view(np.uint8), pieces, {0x7000: 0x100, 0x9000: 0x200}).view(np.uint64)
     assert made.tolist() == [0x100, 0x10F, 0x7010, 0x201, 0x6FFF, 3]

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from .._sessions import ActiveDevices, Launches
 from .._text import counted
 from ..errors import OperandError
 from ..machine import Device, Launch
 from ..ptx import PtxEntry
-from .process_memory import KnownMemory
+from .known_memory import KnownMemory
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +64,7 @@ class ActiveGpu:
 
     def __init__(self, own: Device, arch: str, options: Mapping[str, Any]) -> None:
         self.device, self.target, self.arch, self.options = own, own.target, arch, dict(options)
-        self.launches, self.memory = _Launches(), KnownMemory()
+        self.launches, self.memory = Launches[CuteLaunch](), KnownMemory()
 
     @property
     def instructions(self) -> int:
@@ -76,17 +76,7 @@ class ActiveGpu:
         return f"<CuteDevice {self.target}: {ran}>"
 
 
-class _Launches(list[CuteLaunch]):
-    """Launches, and how many instructions they executed, which is kept when the list is cleared."""
-
-    instructions = 0
-
-    def append(self, launch: CuteLaunch) -> None:
-        super().append(launch)
-        self.instructions += sum(launch.report.costs.instructions.values())
-
-
-active: deque[ActiveGpu] = deque()
+active: ActiveDevices[ActiveGpu] = ActiveDevices("the CuTe DSL is one for all threads")
 """Devices that are active, the innermost last."""
 
 failures: list[BaseException] = []

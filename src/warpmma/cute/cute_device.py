@@ -12,7 +12,6 @@ The rules:
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from functools import wraps
@@ -23,6 +22,7 @@ import numpy as np
 
 from .._arguments import check_choice
 from .._progress import Watched
+from .._sessions import put
 from .._tracebacks import end_at_caller
 from ..arithmetic import Engine
 from ..errors import OperandError, TargetError, UnsupportedError, WarpmmaError, shown
@@ -41,7 +41,7 @@ from .compiled_hosts import (
 from .counted_benchmarks import counting_functions
 from .cute_interface import CuteInterface, find_cute
 from .dlpack import as_gpu_memory
-from .process_memory import storage_of
+from .known_memory import storage_of
 from .python_answers import replaced_functions
 
 _OLDEST, _FEATURED = 80, 90  # the DSL has no earlier target; from when on targets have features of their own
@@ -71,7 +71,7 @@ class CuteDevice(ActiveGpu):
         return self
 
     def __exit__(self, *_: object) -> None:
-        _deactivate(self)
+        active.deactivate(self)
 
     def map(self, array: Any) -> DeviceArray:
         """Place an array of NumPy at the process's own address, for kernels that are given addresses in memory.
@@ -150,60 +150,27 @@ def device(
     return CuteDevice(own or Device(arch), arch, options)
 
 
-_threads: list[threading.Thread] = []
-_settings: list[ExitStack] = []
-_replaced = ExitStack()
-_lock = threading.RLock()
-
-
 def _activate(session: CuteDevice) -> None:
-    with _lock:
-        if active and _threads[-1] is not threading.current_thread() and _threads[-1].is_alive():
-            raise OperandError(
-                f"{active[-1]!r} is active in another thread, {_threads[-1].name}, and the CuTe DSL is one for all "
-                f"threads: launch in its `with`, or take processes"
-            )
-        cute, settings = find_cute(), ExitStack()
-        try:
-            if not active:
-                for holder, name, value in _replacements(cute):
-                    _put(_replaced, holder, name, value)
-            for dsl in cute.dsls.values():
-                _put(settings, dsl, "jit_cache", cute.results())
-                for name, value in _SETTINGS.items():
-                    _put(settings, dsl.envar, name, value)
-                _put(settings, dsl.envar, "_arch", session.arch)
-        except BaseException:
-            settings.close()
-            if not active:
-                _replaced.close()
-            raise
-        active.append(session)
-        _threads.append(threading.current_thread())
-        _settings.append(settings)
+    cute = find_cute()
 
+    def replace(replaced: ExitStack) -> None:
+        for holder, name, value in _replacements(cute):
+            put(replaced, holder, name, value)
 
-def _deactivate(session: CuteDevice) -> None:
-    with _lock:
-        if not active or active[-1] is not session:
-            raise OperandError(f"{session!r} is not the innermost device that is active")
-        active.pop()
-        _threads.pop()
-        _settings.pop().close()
-        if not active:
-            _replaced.close()
+    def settle(settings: ExitStack) -> None:
+        for dsl in cute.dsls.values():
+            put(settings, dsl, "jit_cache", cute.results())
+            for name, value in _SETTINGS.items():
+                put(settings, dsl.envar, name, value)
+            put(settings, dsl.envar, "_arch", session.arch)
+
+    active.activate(session, replace, settle)
 
 
 _SETTINGS: Mapping[str, Any] = MappingProxyType({
     "lineinfo": True, "disable_file_caching": True, "compiler_backend": "legacy", "enable_tvm_ffi": False,
 })  # fmt: skip
 """Settings of the DSL while a device is active, beside its architecture."""
-
-
-def _put(replaced: ExitStack, holder: Any, name: str, value: Any) -> None:
-    """Set an attribute until a stack is closed."""
-    replaced.callback(setattr, holder, name, getattr(holder, name))
-    setattr(holder, name, value)
 
 
 def _replacements(cute: CuteInterface) -> Iterator[tuple[Any, str, Any]]:

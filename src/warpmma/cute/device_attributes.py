@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from ..errors import UnsupportedError
 from ..isa import TARGETS
+from ..machine import MULTIPROCESSORS
+from ..registers import LANES
 from .active_gpu import ActiveGpu
-
-MULTIPROCESSORS = 132
-_WARP = 32
 
 
 def attributes(session: ActiveGpu) -> dict[int, int]:
@@ -20,7 +19,7 @@ def attributes(session: ActiveGpu) -> dict[int, int]:
     (major, minor), (x, y, z), (grid_x, grid_y, grid_z) = target.capability, target.block, target.grid
     return {
         1: target.threads_per_block, 2: x, 3: y, 4: z, 5: grid_x, 6: grid_y, 7: grid_z,
-        8: target.static_shared, 10: _WARP, 12: target.registers_per_block, 16: MULTIPROCESSORS,
+        8: target.static_shared, 10: LANES, 12: target.registers_per_block, 16: MULTIPROCESSORS,
         39: target.threads_per_sm, 75: major, 76: minor, 81: target.shared_per_sm, 82: target.registers_per_block,
         95: 1, 97: target.shared_per_block, 120: int(target.cluster > 1),
     }  # fmt: skip

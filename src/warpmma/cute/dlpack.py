@@ -6,30 +6,14 @@ So what lies on the CPU is called memory of the GPU, in the capsule that the DSL
 
 from __future__ import annotations
 
-import ctypes
 from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+from .._arrays import DlpackRecord, capsule_address
 from ..errors import OperandError
 
 _CPU, _CUDA = 1, 2  # DLDeviceType
-
-
-class _Tensor(ctypes.Structure):
-    _fields_ = (
-        ("data", ctypes.c_void_p), ("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32),
-        ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16),
-        ("shape", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.POINTER(ctypes.c_int64)),
-        ("byte_offset", ctypes.c_uint64),
-    )  # fmt: skip
-
-
-_name = ctypes.pythonapi.PyCapsule_GetName
-_name.restype, _name.argtypes = ctypes.c_char_p, (ctypes.py_object,)
-_pointer = ctypes.pythonapi.PyCapsule_GetPointer
-_pointer.restype, _pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
-
 _UNVERSIONED = b"dltensor"  # the one kind of capsule that the DSL takes
 
 
@@ -50,9 +34,9 @@ def as_gpu_memory(capsule: Any) -> DlpackTensor | None:
     OperandError
         It lies elsewhere.
     """
-    if type(capsule).__name__ != "PyCapsule" or _name(capsule) != _UNVERSIONED:
+    if (address := capsule_address(capsule, _UNVERSIONED)) is None:
         return None
-    record = _Tensor.from_address(_pointer(capsule, _UNVERSIONED))
+    record = DlpackRecord.from_address(address)
     if record.device_type != _CPU:
         raise OperandError(
             f"a tensor lies on device {record.device_id} of DLPack's type {record.device_type}; expected an array of "
@@ -62,7 +46,7 @@ def as_gpu_memory(capsule: Any) -> DlpackTensor | None:
     return _described(record)
 
 
-def _described(record: _Tensor) -> DlpackTensor:
+def _described(record: DlpackRecord) -> DlpackTensor:
     shape = tuple(record.shape[i] for i in range(record.ndim))
     start = (record.data or 0) + record.byte_offset
     bits = record.bits * record.lanes  # of an element, which may be less than a byte

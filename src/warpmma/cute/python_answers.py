@@ -18,9 +18,10 @@ from typing import Any
 
 from .._arguments import suggestion
 from ..errors import OperandError, UnsupportedError, shown
+from ..machine import MULTIPROCESSORS
 from .active_gpu import current
 from .cute_interface import CuteInterface
-from .device_attributes import MULTIPROCESSORS, attribute_of
+from .device_attributes import attribute_of
 
 _VERSION = 13000
 _handles = count(1)

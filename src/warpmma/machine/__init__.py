@@ -1,9 +1,21 @@
 """The simulated device: memory, warps, barriers, asynchronous copies, hazards and costs."""
 
 from .base import Site, WarpRegister, fits, literal, merged, settled
-from .block import Batch, Grid, RegisterFile, plain_sizes, sizes_of, special_kind
+from .block import MULTIPROCESSORS, Batch, Grid, RegisterFile, plain_sizes, sizes_of, special_kind
 from .handlers import execute
-from .memory import Device, DeviceArray, GlobalMemory, Retyped, contradicts, expected, float_sites
+from .memory import (
+    Device,
+    DeviceArray,
+    GlobalMemory,
+    ProcessMemory,
+    Retyped,
+    contradicts,
+    expected,
+    float_sites,
+    mapped_memory,
+    memory_of,
+    merged_memory,
+)
 from .order import History
 from .program import (
     Alternative,
@@ -59,6 +71,7 @@ __all__ = [
     "BANKS",
     "CANDIDATES",
     "KINDS",
+    "MULTIPROCESSORS",
     "Alternative",
     "Argument",
     "BankPattern",
@@ -85,6 +98,7 @@ __all__ = [
     "LaunchOptions",
     "Limit",
     "Policy",
+    "ProcessMemory",
     "Program",
     "ProgramWork",
     "ReadOnly",
@@ -120,7 +134,10 @@ __all__ = [
     "launch_program",
     "literal",
     "loads_in_flight",
+    "mapped_memory",
+    "memory_of",
     "merged",
+    "merged_memory",
     "no_site",
     "plain_sizes",
     "product_registers",

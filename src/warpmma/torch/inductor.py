@@ -106,9 +106,12 @@ def _cuda_target(original: Any, gpu: SimulatedGpu) -> Any:
 
 def _properties(original: Any, gpu: SimulatedGpu) -> Any:
     """Rule 2."""
+    from ..machine import MULTIPROCESSORS
+
     of_cpu = import_module("torch._inductor.runtime.hints").DeviceProperties(
-        type="cpu", index=None, multi_processor_count=132, cc=gpu.ptx_numbers[0], major=gpu.ptx_numbers[0] // 10,
-        regs_per_multiprocessor=65536, max_threads_per_multi_processor=TARGETS[gpu.target].threads_per_sm,
+        type="cpu", index=None, multi_processor_count=MULTIPROCESSORS, cc=gpu.ptx_numbers[0],
+        major=gpu.ptx_numbers[0] // 10, regs_per_multiprocessor=65536,
+        max_threads_per_multi_processor=TARGETS[gpu.target].threads_per_sm,
         max_threads_per_block=1024, warp_size=32,
     )  # fmt: skip
     return staticmethod(lambda device: of_cpu if device.type == "cpu" else original(device))

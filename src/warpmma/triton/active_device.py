@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from .._sessions import ActiveDevices, Launches
 from .._text import counted
 from ..errors import OperandError
 from ..isa import TARGETS
@@ -64,7 +64,7 @@ class ActiveDevice:
     ) -> None:
         self.cuda_on_cpu = cuda_on_cpu
         self.device, self.target, self.ptx_target, self.ptx_numbers = own, own.target, f"sm_{ptx[0]}", ptx
-        self.options, self.launches = dict(options), _Launches()
+        self.options, self.launches = dict(options), Launches[KernelLaunch]()
         self.number = _numbers.setdefault((own.target, ptx), _FIRST_NUMBER + len(_numbers))
 
     @property
@@ -97,17 +97,7 @@ class ActiveDevice:
         return found
 
 
-class _Launches(list[KernelLaunch]):
-    """Launches, and how many instructions they executed, which is kept when the list is cleared."""
-
-    instructions = 0
-
-    def append(self, launch: KernelLaunch) -> None:
-        super().append(launch)
-        self.instructions += sum(launch.report.costs.instructions.values())
-
-
-active: deque[ActiveDevice] = deque()
+active: ActiveDevices[ActiveDevice] = ActiveDevices("Triton has one driver for all threads")
 """Devices that are active, the innermost last."""
 
 

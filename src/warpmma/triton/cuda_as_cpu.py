@@ -28,8 +28,10 @@ from types import FunctionType, MappingProxyType, SimpleNamespace
 from typing import Any
 
 from .._arguments import suggestion
+from .._sessions import put
 from ..errors import OperandError, UnsupportedError
 from ..isa import TARGETS
+from ..machine import MULTIPROCESSORS
 from .active_device import current
 from .benchmarking import InstructionEvent
 from .cuda_tensors import GENUINE, is_cuda_device, put_on_cuda, tensor_mode
@@ -51,7 +53,7 @@ def _properties(device: Any = None) -> SimpleNamespace:
     target = TARGETS[current().target]
     major, minor = current().capability
     return SimpleNamespace(
-        name=f"simulated {target}", major=major, minor=minor, multi_processor_count=132, warp_size=32,
+        name=f"simulated {target}", major=major, minor=minor, multi_processor_count=MULTIPROCESSORS, warp_size=32,
         max_threads_per_multi_processor=target.threads_per_sm, regs_per_multiprocessor=65536,
         shared_memory_per_block=target.static_shared, shared_memory_per_multiprocessor=target.shared_per_sm,
         shared_memory_per_block_optin=target.shared_per_block, total_memory=machine_memory()[1],
@@ -67,12 +69,6 @@ _ALWAYS: Mapping[str, Callable[..., Any]] = MappingProxyType({
     "synchronize": lambda device=None: None,
 })  # fmt: skip
 """Answers of `torch.cuda`, with this option or without."""
-
-
-def put(replaced: ExitStack, holder: Any, name: str, value: Any) -> None:
-    """Set an attribute until a stack is closed."""
-    replaced.callback(setattr, holder, name, getattr(holder, name))
-    setattr(holder, name, value)
 
 
 class TorchAnswers:

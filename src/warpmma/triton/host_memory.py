@@ -14,16 +14,16 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from contextlib import contextmanager
 from functools import wraps
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from .._arrays import is_tensor
 from ..errors import OperandError
-from ..machine import Device
+from ..machine import Device, ProcessMemory, mapped_memory, memory_of, merged_memory
 from .cuda_tensors import GENUINE
 
 _LOWEST, _HIGHEST = 1 << 32, 1 << 56  # other numbers, such as indices, are not searched for
@@ -62,27 +62,6 @@ class HostArray:
         self.array[...] = other.array
 
 
-@dataclass(frozen=True, kw_only=True)
-class Storage:
-    """A piece of the process's memory."""
-
-    name: str
-    start: int
-    stop: int
-    writeable: bool
-
-    @property
-    def __array_interface__(self) -> dict[str, Any]:
-        shape = (self.stop - self.start,)
-        return {"version": 3, "typestr": "|u1", "shape": shape, "data": (self.start, not self.writeable)}
-
-
-def is_tensor(x: Any) -> bool:
-    """Return whether it is a tensor of PyTorch, which is not imported to find that out."""
-    torch = sys.modules.get("torch")
-    return torch is not None and hasattr(torch, "Tensor") and issubclass(type(x), torch.Tensor)
-
-
 def _genuinely(function: Any) -> Any:
     """Return a function within which tensors answer as PyTorch has them, whatever stands for "cuda"."""
 
@@ -105,54 +84,28 @@ def _wrapped(x: Any) -> Any:
 
 
 @_genuinely
-def storage_of(name: str, x: Any) -> Storage | None:
+def storage_of(name: str, x: Any) -> ProcessMemory | None:
     """Return the storage of a tensor or array; None if it has no storage in the memory of this process."""
     x = _wrapped(x)
     if isinstance(x, HostArray):
-        owner = x.array
-        while isinstance(owner.base, np.ndarray):
-            owner = owner.base
-        start, stop = np.lib.array_utils.byte_bounds(owner)
-        return Storage(name=name, start=start, stop=stop, writeable=x.array.flags.writeable) if x.array.size else None
+        return memory_of(name, x.array) if x.array.size else None
     if not is_tensor(x) or x.device.type != "cpu":
         return None
     storage = x.untyped_storage()
     start = storage.data_ptr()
-    return Storage(name=name, start=start, stop=start + storage.nbytes(), writeable=True) if start else None
+    return ProcessMemory(name=name, start=start, stop=start + storage.nbytes()) if start else None
 
 
 @contextmanager
 def mapped_for_launch(device: Device, args: Sequence[tuple[str, str, Any]]) -> Iterator[None]:
     """Map the storages of arguments on a device within the context; of each argument name, type and value."""
     found = [y for name, _, x in args if (y := storage_of(name, x)) is not None]
-    with ExitStack() as placed:
-        for piece in _merged([*found, *_pointed_at(args)]):
-            if not _lies_there(device, piece):
-                placed.callback(device.map(np.asarray(piece), piece.start, name=piece.name).free)
+    with mapped_memory(device, merged_memory([*found, *_pointed_at(args)])):
         yield
 
 
-def _merged(pieces: list[Storage]) -> list[Storage]:
-    """Rule 1: merge overlapping storages."""
-    merged: list[Storage] = []
-    for each in sorted(pieces, key=lambda piece: piece.start):
-        last = merged[-1] if merged else None
-        if last is None or each.start >= last.stop:
-            merged.append(each)
-        else:
-            writeable = last.writeable or each.writeable
-            merged[-1] = replace(last, stop=max(last.stop, each.stop), writeable=writeable)
-    return merged
-
-
-def _lies_there(device: Device, piece: Storage) -> bool:
-    """Return whether the caller has already mapped it at its address in the process."""
-    region = device.space.find(piece.start)
-    return region is not None and region.held.start == region.start and piece.stop <= region.stop
-
-
 @_genuinely
-def _pointed_at(args: Sequence[tuple[str, str, Any]]) -> list[Storage]:
+def _pointed_at(args: Sequence[tuple[str, str, Any]]) -> list[ProcessMemory]:
     """Rule 3."""
     addresses = np.unique(np.concatenate([_NONE, *(_addresses(type_, x) for _, type_, x in args)]))
     pieces = {y.start: y for x in _living_tensors() if (y := storage_of(_POINTED_AT, x))} if len(addresses) else {}

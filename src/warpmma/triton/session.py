@@ -18,7 +18,6 @@ compiled for the first target of its row that has all of its types: sm_80 has no
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, nullcontext
 from types import MappingProxyType
@@ -28,6 +27,7 @@ import numpy as np
 
 from .._arguments import check_choice
 from .._progress import Watched
+from .._sessions import put
 from .._tracebacks import end_at_caller
 from ..arithmetic import Engine
 from ..errors import OperandError, TargetError, WarpmmaError, shown
@@ -38,7 +38,7 @@ from .active_device import ActiveDevice, active, current
 from .argument_checks import given_to_triton
 from .benchmarking import tuned_by_counting
 from .compiling import ptx_backend
-from .cuda_as_cpu import TorchAnswers, check_pytorch, put, redirected_cuda
+from .cuda_as_cpu import TorchAnswers, check_pytorch, redirected_cuda
 from .environment import described
 from .interface import TritonInterface, find_triton
 from .simulated_driver import driver_class
@@ -122,7 +122,7 @@ class TritonDevice(ActiveDevice):
         return self
 
     def __exit__(self, *_: object) -> None:
-        _deactivate(self)
+        active.deactivate(self)
 
     def map(self, array: Any) -> DeviceArray:
         """Place an array of NumPy at the process's own address, for kernels that are given addresses in memory.
@@ -234,54 +234,20 @@ def uninstall() -> None:
     """Put Triton back as it was before `install`; an error if nothing is installed, or a `with` has not ended."""
     if not _installed:
         raise OperandError("no simulated device is installed")
-    _deactivate(_installed[-1])
+    active.deactivate(_installed[-1])
     _installed.pop()
 
 
 _answers = TorchAnswers()
-_replaced = ExitStack()
 _installed: list[TritonDevice] = []
-_threads: list[threading.Thread] = []
-_redirected: list[ExitStack] = []
-_lock = threading.RLock()
 
 
 def _activate(session: TritonDevice) -> None:
-    with _lock:
-        if active and _threads[-1] is not threading.current_thread() and _threads[-1].is_alive():
-            raise OperandError(
-                f"{active[-1]!r} is active in another thread, {_threads[-1].name}, and Triton has one driver for all "
-                f"threads: launch in its `with`, or take processes"
-            )
-        redirected = ExitStack()
-        try:
-            if not active:
-                _replace(find_triton())
-            _answers.give()
-            redirected.enter_context(redirected_cuda() if session.cuda_on_cpu else nullcontext())
-        except BaseException:
-            if not active:
-                _restore()
-            raise
-        active.append(session)
-        _threads.append(threading.current_thread())
-        _redirected.append(redirected)
+    def settle(settings: ExitStack) -> None:
+        _answers.give()
+        settings.enter_context(redirected_cuda() if session.cuda_on_cpu else nullcontext())
 
-
-def _deactivate(session: TritonDevice) -> None:
-    with _lock:
-        if not active or active[-1] is not session:
-            raise OperandError(f"{session!r} is not the innermost device that is active")
-        active.pop()
-        _threads.pop()
-        _redirected.pop().close()
-        if not active:
-            _restore()
-
-
-def _restore() -> None:
-    _answers.take_back()
-    _replaced.close()
+    active.activate(session, lambda replaced: _replace(find_triton(), replaced), settle)
 
 
 def _left_alone(delete: Any) -> Any:
@@ -294,17 +260,18 @@ def _left_alone(delete: Any) -> Any:
     return delete_loaded
 
 
-def _replace(triton: TritonInterface) -> None:
+def _replace(triton: TritonInterface, replaced: ExitStack) -> None:
     """Rule 1."""
     if "__del__" in vars(triton.compiled) and triton.compiled.__del__.__module__ != __name__:
         triton.compiled.__del__ = _left_alone(triton.compiled.__del__)  # for good: kernels live longer than a `with`
-    _replaced.callback(triton.drivers.set_active, triton.active())
+    replaced.callback(triton.drivers.set_active, triton.active())
     triton.drivers.set_active(driver_class(triton)(_answers.give))
     compiler = triton.backends["nvidia"]
-    _replaced.callback(triton.backends.update, nvidia=compiler)
+    replaced.callback(triton.backends.update, nvidia=compiler)
     triton.backends["nvidia"] = ptx_backend(triton, compiler)
-    put(_replaced, triton.kernels, "run", _checked(triton.kernels.run, triton))
-    put(_replaced, triton.tuners, "run", tuned_by_counting(triton.tuners.run, triton.dtypes))
+    put(replaced, triton.kernels, "run", _checked(triton.kernels.run, triton))
+    put(replaced, triton.tuners, "run", tuned_by_counting(triton.tuners.run, triton.dtypes))
+    replaced.callback(_answers.take_back)
 
 
 def _checked(run: Any, triton: TritonInterface) -> Any:

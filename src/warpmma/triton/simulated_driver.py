@@ -10,6 +10,7 @@ from typing import Any
 
 from .. import ptx
 from ..isa import TARGETS
+from ..machine import MULTIPROCESSORS
 from .active_device import current
 from .benchmarking import DEVICE_INTERFACE, NO_CACHE, count_instructions
 from .interface import TritonInterface
@@ -31,11 +32,11 @@ def utilities(most_threads: bool) -> SimpleNamespace:
         return (*loaded, 1024) if most_threads else loaded
 
     def properties(device: Any = None) -> dict[str, int]:
-        """Return what the target has; 132 multiprocessors, as `%nsmid`, and invented clocks."""
+        """Return what the target has, and invented clocks."""
         target = TARGETS[current().target]
         return {
             "max_shared_mem": target.shared_per_block, "max_num_regs": target.registers_per_block,
-            "multiprocessor_count": 132, "warpSize": 32, "sm_clock_rate": _CLOCK, "mem_clock_rate": _CLOCK,
+            "multiprocessor_count": MULTIPROCESSORS, "warpSize": 32, "sm_clock_rate": _CLOCK, "mem_clock_rate": _CLOCK,
             "mem_bus_width": 4096,
         }  # fmt: skip
 

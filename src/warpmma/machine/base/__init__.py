@@ -40,5 +40,5 @@ from .memory_engine import (
 )
 from .poison import Origin, Poison, PoisonBytes
 from .site import Site
-from .spare import SPARE
+from .spare import LARGEST, SPARE
 from .warp_register import RegisterShadow, WarpRegister, merged, merged_shadow, settled

@@ -55,6 +55,11 @@ class Site(Shown):
         """The line, as "file:line"."""
         return f"{Path(self.file).name}:{self.line}"
 
+    @property
+    def what(self) -> str:
+        """The line and what is executed there: "kernel.cu:12 (st.shared.u32)"."""
+        return f"{self.place} ({self.mnemonic})"
+
 
 @lru_cache(4096)
 def _instruction(mnemonic: str) -> PtxInstruction | None:

@@ -16,7 +16,9 @@ from ..._arrays import Array
 
 MOST = 1 << 29
 """Bytes that are kept, at most."""
-_LEAST, _LARGEST = 1 << 20, 1 << 26  # bytes of a piece: smaller ones cost little, and larger ones are mostly untouched
+LARGEST = 1 << 26
+"""Bytes of a piece that is kept, at most: larger ones are mostly untouched."""
+_LEAST = 1 << 20  # smaller ones cost little
 
 
 class Spare:
@@ -28,7 +30,7 @@ class Spare:
 
     def take(self, size: int) -> Array:
         """Return at least so many bytes, uint8, of any contents."""
-        if _LEAST <= size <= _LARGEST:
+        if _LEAST <= size <= LARGEST:
             with self._lock:
                 at = bisect_left(self._free, size, key=len)
                 if at < len(self._free):
@@ -37,7 +39,7 @@ class Spare:
 
     def give_back(self, pieces: Iterable[Array]) -> None:
         """Take back pieces that are not used any more."""
-        large = [x for x in pieces if _LEAST <= len(x) <= _LARGEST]
+        large = [x for x in pieces if _LEAST <= len(x) <= LARGEST]
         if not large:
             return
         with self._lock:

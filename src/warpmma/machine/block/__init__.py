@@ -3,5 +3,5 @@
 from .batch import Batch, Carried, Results
 from .grid import Grid, plain_sizes, sizes_of
 from .register_file import RegisterFile
-from .special import SPECIAL, special_bits, special_kind
+from .special import MULTIPROCESSORS, SPECIAL, special_bits, special_kind
 from .state_spaces import in_global, load, own, store, touches

@@ -382,5 +382,5 @@ def _origin(site: Site | None, travels: bool) -> str:
         loaded = ", or loading there memory that was never written"
     if isinstance(made, Operation) and made.passes is not None:
         loaded = ", or given there what another lane never wrote"
-    where = f"being masked off where it was made, at {site.place} ({site.mnemonic})"
+    where = f"being masked off where it was made, at {site.what}"
     return f"{what}, {where}{loaded}"

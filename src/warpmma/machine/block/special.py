@@ -33,7 +33,8 @@ from .batch import Batch
 from .grid import Grid
 
 _CYCLES = 16
-_MULTIPROCESSORS = 132
+MULTIPROCESSORS = 132
+"""Of every simulated GPU: those of an H200."""
 _UNIT, _RESERVED = 128, 1024  # bytes of shared memory
 
 
@@ -125,8 +126,8 @@ SPECIAL: Mapping[str, Special] = MappingProxyType(
                 _one("laneid", lambda x: x.lane),
                 _one("warpid", lambda x: np.arange(x.batch.shape[1]).reshape(1, -1, 1)),
                 _one("nwarpid", lambda x: TARGETS[x.batch.target].threads_per_sm // LANES),
-                _one("smid", lambda x: x.block % _MULTIPROCESSORS),
-                _one("nsmid", lambda x: _MULTIPROCESSORS),
+                _one("smid", lambda x: x.block % MULTIPROCESSORS),
+                _one("nsmid", lambda x: MULTIPROCESSORS),
                 _one("gridid", lambda x: 1, 64),
                 _one("clock", _time(), moves=True),
                 _one("clock_hi", _time(32), moves=True),

@@ -2,14 +2,14 @@
 
 The rules are those of `async_operations` and `mbarriers`; and:
 
-1. A copy reads its source at once, through the async proxy, and writes when it completes: large sources lend what they
-   have (`memory.loans`). Stores that an mbarrier
-   counts are of the generic proxy (A1).
+1. A copy reads its source at once, through the async proxy, and writes when it completes: large sources lend their
+   bytes (`memory.loans`). Stores that an mbarrier counts are of the generic proxy (A1).
 2. A reduction combines when it completes, by strong accesses.
 3. A copy to other blocks of the cluster is one operation for each: `.multicast::cluster` copies to the same address in
    the blocks of a mask, by rank. What comes from global memory signals the mbarrier at the operand's address in the
    block where it arrives, as on an H200; what comes from shared memory, that at the operand.
-   In a launch without clusters an H200 traps there; a cluster of one block is enough. Of reductions that is not known.
+4. A copy from shared to shared memory needs a launch with clusters, if only of one block: otherwise an H200 traps.
+   Of reductions that is not known.
 """
 
 from __future__ import annotations

@@ -154,7 +154,7 @@ def _check_init(batch: Batch, touch: Touch) -> None:
         return
     word = words[np.flatnonzero(bad[:, 0])[0]]
     other, (warp, lane) = batch.clocks.site(word), thread_of(word)
-    line = "" if other is None else f" at {other.place} ({other.mnemonic})"
+    line = "" if other is None else f" at {other.what}"
     says = f"lane {lane} of warp {warp} initialises this mbarrier{line}, and nothing orders that before this access"
     batch.reporter.report("race", touch.site, _lanes_of(touch, bad[:, 0]), touch.address, says, other)
 

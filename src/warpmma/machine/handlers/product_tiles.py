@@ -100,5 +100,5 @@ class ProductTiles:
                 continue
             word = words[int(np.argmax(mine))].max()
             site = touch.clocks.site(word) if word else None
-            return f"; last written at {site.place} ({site.mnemonic})" if site is not None else ""
+            return f"; last written at {site.what}" if site is not None else ""
         return ""

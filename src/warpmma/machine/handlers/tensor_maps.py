@@ -103,7 +103,7 @@ def _order_writers(batch: Batch, site: Site, at: Array, lanes: Array, first: Arr
         other, (warp, its) = batch.clocks.site(words[lane, grain]), thread_of(words[lane, grain])
         where = np.zeros(lanes.shape, bool)
         where[touch.lanes] = bad.any(axis=1)
-        line = "" if other is None else f" at {other.place} ({other.mnemonic})"
+        line = "" if other is None else f" at {other.what}"
         says = f"lane {its} of warp {warp} wrote the map{line}, and no bar.warp.sync lies between"
         batch.reporter.report("race", site, where, at, says, other, rule="A24")
 

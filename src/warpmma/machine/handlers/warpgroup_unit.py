@@ -340,7 +340,8 @@ def _tile(
                 held.site, held.origin = site, poison.origin
             sources.append((allocation, touch))
     batch.costs.moved(site, "shared", image.size)
-    place = plan.place if len(plans) == 1 else np.stack([plans[word].place for word in words.tolist()])
+    one, *others = plans.values()
+    place = np.stack([plans[word].place for word in words.tolist()]) if others else one.place
     places = np.arange(len(words))[:, None, None] * (most * _PIECE) + place
     code = np.dtype(np.uint32) if record.format(operand).bits == 1 else record.format(operand).code_dtype
 

@@ -36,7 +36,7 @@ import numpy as np
 from ..._arrays import Array, all_ones
 from ...isa import WarpgroupInstruction
 from ...operations import Copy
-from ..base import GrainRuns, Origin, Poison, PoisonBytes, Site, all_set, get, store_order, words_at
+from ..base import GrainRuns, Origin, Poison, PoisonBytes, Site, get, store_order, words_at
 from ..order import (
     RETURNED,
     STRONG,
@@ -158,8 +158,8 @@ class AccessShadow(Shadow):
         """See `Shadow`."""
         if self._seen or self._held is not None or self._reporter.known is not None or touch.size % self.grains.grain:
             return False
-        grains, writer, written = self.grains.at(touch.offset, touch.size), self.grains.writer, self.grains.written
-        if self.grains.pending_at(grains) is not None or (written is not None and not all_set(written, grains)):
+        grains, writer = self.grains.at(touch.offset, touch.size), self.grains.writer
+        if self.grains.pending_at(grains) is not None or not self.grains.all_written(grains):
             return False
         if writer is not None:
             before = self._all_before(touch, self.grains.last_write)
@@ -776,7 +776,7 @@ def _places(touch: Touch) -> Array:
 
 
 def _at(site: Site | None) -> str:
-    return f"at {site.place} ({site.mnemonic})" if site else "at a line that was not noted"
+    return f"at {site.what}" if site else "at a line that was not noted"
 
 
 def _copied(clocks: VectorClocks, words: Array, bad: Array) -> Array:

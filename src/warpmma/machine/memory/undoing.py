@@ -13,13 +13,12 @@ from __future__ import annotations
 import numpy as np
 
 from ..._arrays import Array
-from ..base import SPARE, move, new_pages
+from ..base import LARGEST, SPARE, move, new_pages
 from ..report import Reporter
 from .address_space import AddressSpace, Region
 from .shadow_memory import WrittenGrains
 
 _PAGE = 12  # bits of an offset within a page
-_MOST_ROOM = 1 << 26
 MOST_KEPT = 1 << 30
 """Bytes of pages that are kept of a launch, at most."""
 
@@ -99,7 +98,7 @@ class KeptPages:
         size = len(pages) << _PAGE
         if len(self._room) < size:
             kept = sum(len(data) for _, data in self._pages)
-            self._room = SPARE.take(max(size, min(kept, _MOST_ROOM)))
+            self._room = SPARE.take(max(size, min(kept, LARGEST)))
             self._pieces.append(self._room)
         into, self._room = self._room[:size], self._room[size:]
         move(self._data, pages, into, np.arange(0, size, 1 << _PAGE), 1 << _PAGE)

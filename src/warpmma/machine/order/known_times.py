@@ -186,10 +186,9 @@ class KnownTimes:
         self._times[where, : self._threads] = of_threads if every else of_threads[blocks]
         # The columns of agents that no clock of the batch has are 0 in all rows.
         for column, (how, rank, number) in enumerate(its.agents, numbers):
-            if (at := self._column(how, number)) >= 0:
-                some = slice(None) if its.cluster == 1 else blocks % its.cluster == rank
-                known = times[its.rows(blocks[some]), column] if column < times.shape[1] else 0
-                self._times[rows[some], at] = known
+            some = slice(None) if its.cluster == 1 else blocks % its.cluster == rank
+            known = times[its.rows(blocks[some]), column] if column < times.shape[1] else 0
+            self._times[rows[some], self._column(how, number)] = known
         if beyond is not None:
             self._beyond = True
             for row, block in zip(rows.tolist(), blocks.tolist(), strict=True):
@@ -204,14 +203,12 @@ class KnownTimes:
                 times[at] = max(int(times[at]), time)
 
     def _column(self, how: int, number: Any) -> Any:
-        """Return the column of an agent other than a thread, or of several, `[n]`; -1 for a thread (rule 3)."""
+        """Return the column of an agent other than a thread, or of several, `[n]` (rule 1)."""
         if how == Completes.MBARRIER:
             return self._threads + number
         if how == Completes.GROUPS:
             return self._threads + _MBARRIERS + number
-        if how == Completes.WARPGROUP:
-            return 2 * self._threads + _MBARRIERS + (number >> WARPGROUP_BITS)
-        return -1
+        return 2 * self._threads + _MBARRIERS + (number >> WARPGROUP_BITS)
 
     def _restart(self) -> None:
         """Begin with no rows but the first (rule 1); memory of rows that are not written costs nothing."""

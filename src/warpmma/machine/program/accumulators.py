@@ -23,10 +23,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
-from ..._dataflow import settle
+from ..._dataflow import settle_forwards
 from ...operations import Operation, WarpgroupGroup, WarpgroupMultiply
 from ...operations import row as row_of
-from .step_flow import basic_blocks, slots_of, successors
+from .step_flow import block_graph, slots_of
 from .steps import AnyStep, InstructionStep, ProductRegister, ProductRegisters, Program, Slot
 
 T = TypeVar("T")
@@ -44,9 +44,7 @@ def product_registers(program: Program) -> ProductRegisters:
     if not products:
         return ProductRegisters()
     events = _events(program, products)
-    blocks, last = basic_blocks(program), len(program.steps) - 1
-    number = {block.start: i for i, block in enumerate(blocks)}
-    following = [[number[x] for x in successors(block[-1], program.steps[block[-1]], last)] for block in blocks]
+    blocks, following = block_graph(program)
     within = [[events[pc] for pc in block if pc in events] for block in blocks]
     before = _settled(products, within, following)
     found = _Found()
@@ -294,17 +292,11 @@ def _settled(
 
     What registers hold is settled first: whether a `mov` is an access depends on it. Facts only grow in each turn.
     """
-    last = len(within) - 1
-    preceding: list[list[int]] = [[] for _ in within]
-    for i, to in enumerate(following):
-        for x in to:
-            preceding[x].append(i)
     before, after = [_Known() for _ in within], [_Known() for _ in within]
 
-    def visit(turned: int) -> bool:
-        i = last - turned  # `settle` goes backwards
+    def visit(i: int, preceding: Sequence[int]) -> bool:
         known, old = before[i], after[i]
-        for x in preceding[i]:
+        for x in preceding:
             known.join(after[x])
         known.started |= i == 0
         after[i] = _Flow(products, known).through(within[i])
@@ -313,5 +305,5 @@ def _settled(
     for _ in range(2):
         for known in (*before, *after):
             known.touched.clear()
-        settle([[last - x for x in preceding[last - turned]] for turned in range(len(within))], visit)
+        settle_forwards(following, visit)
     return before

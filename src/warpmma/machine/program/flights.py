@@ -25,7 +25,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..._dataflow import settle
+from ..._dataflow import settle_forwards
 from ...operations import (
     Access,
     AsyncStore,
@@ -40,7 +40,7 @@ from ...operations import (
     WarpgroupGroup,
     WmmaMove,
 )
-from .step_flow import basic_blocks, slots_of, successors, uses
+from .step_flow import block_graph, slots_of, uses
 from .steps import AnyStep, Call, InstructionStep, LoadsInFlight, Program
 
 _SHARED = ("shared", "shared::cta", "shared::cluster", "generic")
@@ -53,9 +53,7 @@ def loads_in_flight(program: Program) -> LoadsInFlight:
         return LoadsInFlight()
     pcs = [pc for pc, step in enumerate(steps) if _loads(step)]
     bit = {pc: 1 << i for i, pc in enumerate(pcs)}
-    blocks, last = basic_blocks(program), len(steps) - 1
-    number = {block.start: i for i, block in enumerate(blocks)}
-    following = [[number[x] for x in successors(block[-1], steps[block[-1]], last)] for block in blocks]
+    blocks, following = block_graph(program)
     before = _settled(steps, bit, blocks, following)
     late = 0
     for block, known in zip(blocks, before, strict=True):
@@ -164,23 +162,17 @@ def _settled(
     steps: Sequence[AnyStep], bit: Mapping[int, int], blocks: Sequence[range], following: Sequence[Sequence[int]]
 ) -> list[_Known]:
     """Return what is known before each basic block."""
-    last = len(blocks) - 1
-    preceding: list[list[int]] = [[] for _ in blocks]
-    for i, to in enumerate(following):
-        for x in to:
-            preceding[x].append(i)
     before, after = [_Known() for _ in blocks], [_Known() for _ in blocks]
 
-    def visit(turned: int) -> bool:
-        i = last - turned  # `settle` goes backwards
+    def visit(i: int, preceding: Sequence[int]) -> bool:
         known = _Known()
-        for x in preceding[i]:
+        for x in preceding:
             known = known.joined(after[x])
         before[i], old = known, after[i]
         after[i] = _Flow(bit, known).through(steps, blocks[i]).end()
         return after[i] != old
 
-    settle([[last - x for x in preceding[last - turned]] for turned in range(len(blocks))], visit)
+    settle_forwards(following, visit)
     return before
 
 

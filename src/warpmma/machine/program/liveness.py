@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from ..._dataflow import settle
 from ...isa import Instruction
 from ...operations import Barrier, Exit, Operation
-from .step_flow import basic_blocks, successors, uses
+from .step_flow import block_graph, uses
 from .steps import AnyStep, InstructionStep, Program
 
 
@@ -32,11 +32,9 @@ def _may_release(step: AnyStep) -> bool:
 
 def dead_slots(program: Program) -> Mapping[int, tuple[int, ...]]:
     """Return, by program counter, the registers that a step releases."""
-    blocks, last = basic_blocks(program), len(program.steps) - 1
+    blocks, to = block_graph(program)
     used = [uses(step) for step in program.steps]
     whole = [isinstance(step, InstructionStep) and step.guard is None for step in program.steps]
-    number = {block.start: i for i, block in enumerate(blocks)}
-    to = [[number[x] for x in successors(block[-1], program.steps[block[-1]], last)] for block in blocks]
     live_after = _live_after([_needs_and_kills(block, used, whole) for block in blocks], to)
     found: dict[int, tuple[int, ...]] = {}
     for live, block in zip(live_after, blocks, strict=True):

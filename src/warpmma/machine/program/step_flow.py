@@ -70,3 +70,10 @@ def basic_blocks(program: Program) -> list[range]:
             heads.add(pc + 1)
     cuts = sorted(heads)
     return [range(a, b) for a, b in pairwise(cuts)]
+
+
+def block_graph(program: Program) -> tuple[list[range], list[list[int]]]:
+    """Return the basic blocks of a program, and the numbers of those that follow each."""
+    blocks, last = basic_blocks(program), len(program.steps) - 1
+    number = {block.start: i for i, block in enumerate(blocks)}
+    return blocks, [[number[x] for x in successors(block[-1], program.steps[block[-1]], last)] for block in blocks]

@@ -31,7 +31,8 @@ def early_stores(program: Program) -> frozenset[tuple[Site, Site]]:
             elif _waits(step):
                 wait = step.site
             elif _stores(step):
-                found |= set() if wait is None else {(wait, step.site)}
+                if wait is not None:
+                    found.add((wait, step.site))
             elif not isinstance(step.row, Operation):
                 wait = None
     return frozenset(found)

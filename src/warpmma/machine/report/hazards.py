@@ -373,7 +373,7 @@ class Reporter:
             self.report(origin.kind, site, bad, detail=origin.detail, other=origin.site, decided=site)
             return
         block, warp, lane = np.argwhere(bad)[0].tolist()
-        matters = f"and its value matters at {site.place} ({site.mnemonic})"
+        matters = f"and its value matters at {site.what}"
         self._tell_read(origin, (self.first_block + block, warp, lane), site, int(np.count_nonzero(bad)), matters)
 
     def _tell_read(self, origin: Origin, by: tuple[int, int, int], decided: Site, count: int, says: str) -> None:
@@ -398,7 +398,7 @@ class Reporter:
         where = element(int(addresses[0]), 1) or hex(int(addresses[0]))
         count = len(np.unique(words))
         if origin.kind != "poison":
-            left = f"and its value is left in {where} at {site.place} ({site.mnemonic})"
+            left = f"and its value is left in {where} at {site.what}"
             self._tell_read(origin, (block, warp, lane), site, count, left)
             return
         self._tell_or_count(Hazard(

@@ -312,4 +312,4 @@ def _why(step: ConvergenceStep, other: ConvergenceStep) -> str:
         rule = "its membermask has another value"
     else:
         rule = "lanes meet only at the same opcode with the same qualifiers and membermask"
-    return f"Other lanes of the warp wait at {other.site.place} ({other.site.mnemonic}): {rule}. "
+    return f"Other lanes of the warp wait at {other.site.what}: {rule}. "

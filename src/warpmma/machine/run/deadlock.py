@@ -140,7 +140,7 @@ def _found(state: State, points: ConvergencePoints) -> Iterator[tuple[int, str, 
 
 def _site(state: State, pc: int) -> str:
     steps = state.program.steps
-    return "the end" if pc >= len(steps) else f"{steps[pc].site.place} ({steps[pc].site.mnemonic})"
+    return "the end" if pc >= len(steps) else steps[pc].site.what
 
 
 def _who(state: State, bits: Array) -> str:

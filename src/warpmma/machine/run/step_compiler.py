@@ -76,7 +76,8 @@ def _watched(state: State, pc: int, step: InstructionStep, act: Act) -> Act:
             late.signal(lanes)
         if load is None:
             act(group)
-            late.use(site, delays, late.soon_back(delays, lanes))
+            if delays:
+                late.use(site, delays, late.soon_back(delays, lanes))
             return
         late.begin(load)
         act(group)

@@ -248,7 +248,7 @@ class AsyncOperations:
             numbers=None if signal is None else signal.numbers(), over=not there.any(),
         )  # fmt: skip
         if combine is not None:
-            overwritten = partial(self._decides, operation)
+            overwritten = partial(report_overwritten, self._reporter)
         for allocation, touch in read:
             allocation.shadow.will_read(touch, overwritten or operation.overwritten)
         self._pending.append(operation)
@@ -258,12 +258,6 @@ class AsyncOperations:
         if groups != "cp.async" and not part and self.luck(0.25):
             self._hasten(operation)
         return operation
-
-    def _decides(self, operation: AsyncOperation, source: Touch, bad: Array, origin: Origin) -> None:
-        """Report that others write bytes of a source, bool `[n, size]`, which a reduction may still read (rule 8)."""
-        lanes: Array = np.zeros(source.lanes.shape, bool)
-        lanes[source.lanes] = bad.any(axis=1)
-        self._reporter.decides(origin, operation.site, lanes)
 
     def copies(self, lanes: Array) -> list[AsyncOperation]:
         """Return the pending `cp.async` of lanes."""
@@ -449,7 +443,7 @@ class AsyncOperations:
         A function tells the blocks of offsets.
         """
         found = [np.zeros(0, np.uint64)]
-        for operation in self._pending:
+        for operation in self._signalling:
             if operation.signal is not None and not operation.after:
                 touch = operation.signal.touch.of(operation.active)
                 found.append(touch.who.words[(blocks_of(touch.offset) == block) & (touch.who.block != block)])
@@ -471,6 +465,13 @@ class AsyncOperations:
         if any(operation.over for operation in self._pending):
             self._pending = [operation for operation in self._pending if not operation.over]
             self._signalling = [operation for operation in self._signalling if not operation.over]
+
+
+def report_overwritten(reporter: Reporter, source: Touch, bad: Array, origin: Origin) -> None:
+    """Report that others write bytes of a source, bool `[n, size]`, where it is open what the operation still reads."""
+    lanes: Array = np.zeros(source.lanes.shape, bool)
+    lanes[source.lanes] = bad.any(axis=1)
+    reporter.decides(origin, source.site, lanes)
 
 
 def _one_by_one(lanes: Array) -> Iterator[Array]:

@@ -348,7 +348,7 @@ class Barriers:
             if acts is None:
                 says = "no thread can run" if where else "the kernel ends"
             else:
-                says = f"the waiting threads are to act at {acts.place} ({acts.mnemonic})"
+                says = f"the waiting threads are to act at {acts.what}"
             threads = int(state.expected[blocks].max())
             expected = f"{threads} threads must arrive at barrier {number}" if threads else _MASKED
             why = f"{says}, and it has not arrived: {expected}"

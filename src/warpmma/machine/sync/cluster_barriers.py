@@ -141,7 +141,7 @@ class ClusterBarrier:
         if acts is None:
             says = "no thread can run" if where else "the kernel ends"
         else:
-            says = f"the waiting threads are to act at {acts.place} ({acts.mnemonic})"
+            says = f"the waiting threads are to act at {acts.what}"
         missing = self._lanes.alive & ~self.arrived & clusters
         why = f"{says}, and it has not arrived: all threads of the cluster must arrive at its barrier"
         absent = self.absent()

@@ -38,7 +38,7 @@ from ..report import Reporter, wavefronts
 from .warpgroup_products import WarpgroupProducts
 
 _U = np.uint64
-_SOON_BACK = range(8, 32)  # wavefronts of a warp: behind any product, and behind large ones (rule 6)
+_SOON_BACK = 8, 32  # wavefronts of a warp: behind any product, and behind large ones (rule 6)
 _COLUMNS = 8  # of D, that take as long as a wavefront of each of four warps
 _BANKED = 1 << 20  # bytes: more than shared memory has; what is above in an address does not choose a bank
 _MOST = 256  # late reads, until those that all happen before what follows are dropped
@@ -151,7 +151,7 @@ class LateReads:
             address = np.where(flight.touch.lanes[its], flight.touch.address[its].astype(np.int64) % _BANKED, -1)
             taken[its] += wavefronts(address, flight.touch.size, not flight.whole)[1]
             issued = np.where(its, np.maximum(issued, flight.issued), issued)
-        most = np.clip((self._products.complete - issued) // _COLUMNS, _SOON_BACK.start, _SOON_BACK.stop)
+        most = np.clip((self._products.complete - issued) // _COLUMNS, *_SOON_BACK)
         return np.asarray(lanes & (taken <= most)[..., None])
 
     def _use_late(self, load: int, flight: _Flight, site: Site, lanes: Array) -> None:
@@ -208,8 +208,8 @@ class LateReads:
         where[tuple(np.argwhere(copy.lanes)[np.unique(which)].T)] = True
         warp, at = thread_of(load.who.words[lane])[0], load.site
         detail = (
-            f"warp {warp} reads it at {at.place} ({at.mnemonic}), signals, and uses the value only then, at "
-            f"{used.place} ({used.mnemonic}): the load may still be in flight; use the value, or execute "
+            f"warp {warp} reads it at {at.what}, signals, and uses the value only then, at "
+            f"{used.what}: the load may still be in flight; use the value, or execute "
             "fence.proxy.async, before the signal"
         )
         self._reporter.report("proxy", copy.site, where, copy.address, detail, at, rule="A22")

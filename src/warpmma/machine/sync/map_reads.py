@@ -111,7 +111,7 @@ class _Maps:
         if read.waited is not None and (read.waited, touch.site) in self.early:
             rule = "A29"
             advice = f"ptxas moves this store before the wait at {read.waited.place}; put a fence or a barrier between"
-        detail = f"the copy of warp {warp} at {site.place} ({site.mnemonic}) may still read this tensor map: {advice}"
+        detail = f"the copy of warp {warp} at {site.what} may still read this tensor map: {advice}"
         self.reporter.report("pending", touch.site, where, touch.address, detail, site, rule=rule)
 
     def _early(self, reads: list[_Read], touch: Touch, who: Agents, late: Array | None) -> Array | None:

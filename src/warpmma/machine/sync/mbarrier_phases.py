@@ -43,10 +43,9 @@ class _Phases:
         The access words of the threads that have initialised them, `[row]`.
     seen : ndarray of int
         The first phase that no thread of the mbarrier's block has found complete, `[row]`.
-    signals : list of (ndarray, ndarray, ndarray)
-        Rows, phases and access words of arrivals from other blocks, in phases from that one on.
-    brought : list of (ndarray, ndarray, ndarray, ndarray)
-        The same of operations from other blocks that complete there, and the access words of their threads.
+    signals : list of (ndarray, ndarray, ndarray, ndarray)
+        Of arrivals from other blocks, and of operations from there that complete here, in phases from that one on:
+        rows, phases, access words, and those of the threads that made them.
     """
 
     begun: Array
@@ -58,15 +57,12 @@ class _Phases:
     ledger: dict[tuple[str, Site], Array] = field(default_factory=dict)
     init: Array
     seen: Array
-    signals: list[tuple[Array, Array, Array]] = field(default_factory=list)
-    brought: list[tuple[Array, Array, Array, Array]] = field(default_factory=list)
+    signals: list[tuple[Array, Array, Array, Array]] = field(default_factory=list)
 
     def keep(self) -> None:
         """Forget signals of phases that have been found complete."""
-        kept = [(rows, numbers, words, numbers >= self.seen[rows]) for rows, numbers, words in self.signals]
-        self.signals = [(rows[x], numbers[x], words[x]) for rows, numbers, words, x in kept if x.any()]
-        left = [(one, one[1] >= self.seen[one[0]]) for one in self.brought]
-        self.brought = [(one[0][x], one[1][x], one[2][x], one[3][x]) for one, x in left if x.any()]
+        kept = [(one, one[1] >= self.seen[one[0]]) for one in self.signals]
+        self.signals = [(rows[x], numbers[x], words[x], by[x]) for (rows, numbers, words, by), x in kept if x.any()]
 
 
 _Place = tuple[_Phases, Array, Array]
@@ -135,11 +131,9 @@ class MbarrierPhases:
         for phases, rows, which in self._places(offsets):
             others = ~self._flags(rows)
             phases.init[rows] = 0 if words is None else words[which]
+            phases.seen[rows] = phases.number[rows] + 1  # what came before needs not be heard any more
+            phases.keep()
             phases.begun[rows], phases.number[rows], phases.seen[rows] = True, 0, 0
-            phases.signals = [(x[some], n[some], w[some]) for x, n, w in phases.signals if (some := others[x]).any()]
-            phases.brought = [
-                (x[some], n[some], w[some], by[some]) for x, n, w, by in phases.brought if (some := others[x]).any()
-            ]
             phases.now, phases.done = phases.now.only(others), phases.done.only(others)
             phases.far_now, phases.far_done = phases.far_now.only(others), phases.far_done.only(others)
             self._clear(phases, rows)
@@ -189,7 +183,8 @@ class MbarrierPhases:
                 own[at] = True
                 if (away := at != who.block[some]).any():
                     rows = at[away] // self._cluster
-                    phases.signals.append((rows, phases.number[rows], who.words[some][away]))
+                    words = who.words[some][away]
+                    phases.signals.append((rows, phases.number[rows], words, words))
                 far = threads & ~own[:, None, None]
                 threads &= own[:, None, None]
             if releases:
@@ -217,7 +212,7 @@ class MbarrierPhases:
                 away = self._shared.blocks_of(touch.offset[its]) != touch.who.block[its]
                 if away.any():
                     one = rows[away], phases.number[rows[away]], words[its[away]], touch.who.words[its[away]]
-                    phases.brought.append(one)
+                    phases.signals.append(one)
 
     def complete(self, offsets: Array) -> None:
         """Complete the current phases."""
@@ -263,15 +258,10 @@ class MbarrierPhases:
         """
         row, rank = divmod(block, self._cluster)
         found = [
-            words[rows == row] for (of, _), phases in self._at.items() if of == rank
-            for rows, _, words in phases.signals
-        ]  # fmt: skip
-        words = np.concatenate([*found, np.zeros(0, np.uint64)])
-        brought = [
             by[(rows == row) & ~clock.covers(words)] for (of, _), phases in self._at.items() if of == rank
-            for rows, _, words, by in phases.brought
+            for rows, _, words, by in phases.signals
         ]  # fmt: skip
-        return np.concatenate([words[~clock.covers(words)] if len(words) else words, *brought])
+        return np.concatenate([*found, np.zeros(0, np.uint64)])
 
     # Looks
 

@@ -40,33 +40,33 @@ class RegisterLimits:
 
     def __init__(self, reporter: Reporter, at_launch: int = 0) -> None:
         self._reporter, self._at_launch = reporter, at_launch
-        self._of: dict[tuple[int, int], list[tuple[Hint, int, Site]]] = {}
-        self._all: dict[int, list[tuple[int, Hint, int, Site]]] = {}  # by block: warp, row, number and line
+        self._noted: dict[int, list[tuple[int, Hint, int, Site]]] = {}  # by block: warp, row, number and line
         self._shape: tuple[int, ...] = ()
 
     def note(self, site: Site, row: Hint, number: int, lanes: Array) -> None:
         """Note that the warps of lanes, bool `[block, warp, lane]`, set a number of registers."""
         self._shape = lanes.shape
         for block, warp in np.argwhere(lanes.any(axis=-1)).tolist():
-            self._of.setdefault((block, warp), []).append((row, number, site))
-            self._all.setdefault(block, []).append((warp, row, number, site))
+            self._noted.setdefault(block, []).append((warp, row, number, site))
 
     def finish(self) -> None:
         """Report warps that differ from the first one of their warpgroup, and those that wait (rules 1 and 2)."""
-        for block, group in dict.fromkeys((block, warp // WARPS) for block, warp in self._of):
-            warps = range(group * WARPS, min((group + 1) * WARPS, self._shape[1]))
-            first = self._of.get((block, warps[0]), [])
-            for warp in warps[1:]:
-                self._compare(block, warps[0], first, warp, self._of.get((block, warp), []))
+        for block, noted in self._noted.items():
+            of: dict[int, list[tuple[Hint, int, Site]]] = {}
+            for warp, row, number, site in noted:
+                of.setdefault(warp, []).append((row, number, site))
+            for group in dict.fromkeys(warp // WARPS for warp in of):
+                one, *others = range(group * WARPS, min((group + 1) * WARPS, self._shape[1]))
+                for warp in others:
+                    self._compare(block, one, of.get(one, []), warp, of.get(warp, []))
+        for block in self._noted if self._at_launch else ():
+            self._check_pools(block)
 
-        for block in self._all if self._at_launch else ():
-            self._check_pool(block)
-
-    def _check_pool(self, block: int) -> None:
+    def _check_pools(self, block: int) -> None:
         """Report warps of a block that wait for registers (rule 2)."""
         held, pools = [self._at_launch] * self._shape[1], [0] * WARPS  # registers a thread, of warps and for one warp
         waiting: dict[int, list[tuple[Hint, int, Site]]] = {}  # what each warp has still to execute
-        for warp, what, asked, line in self._all[block]:
+        for warp, what, asked, line in self._noted[block]:
             waiting.setdefault(warp, []).append((what, asked, line))
             moved = True
             while moved:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -28,7 +29,7 @@ from ..base import Origin, Site, of_warpgroups
 from ..memory import Allocation, Touch
 from ..order import Completes, VectorClocks
 from ..report import Reporter
-from .async_operations import Touched
+from .async_operations import Touched, report_overwritten
 
 _PENDING = "a register of D is used, and its warp has not waited for the product with wgmma.wait_group"
 
@@ -116,15 +117,9 @@ class WarpgroupProducts:
             sources=[*sources], words=np.zeros(warps.shape, np.uint64), columns=self.issued,
         )  # fmt: skip
         for allocation, touch in product.sources:
-            allocation.shadow.will_read(touch, self._overwritten)
+            allocation.shadow.will_read(touch, partial(report_overwritten, self._reporter))
         self._pending.append(product)
         return product
-
-    def _overwritten(self, source: Touch, bad: Array, origin: Origin) -> None:
-        """Report that bytes of a source are overwritten: which of them the product reads is open."""
-        lanes = np.zeros(source.lanes.shape, bool)
-        lanes[source.lanes] = bad.any(axis=1)
-        self._reporter.decides(origin, source.site, lanes)
 
     def computed(self, record: WarpgroupInstruction, registers: Array, codes: Array) -> None:
         """Note the D of the last product, as registers and as codes: mostly it is the C of the next one."""

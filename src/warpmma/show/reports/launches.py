@@ -100,7 +100,7 @@ def _table(title: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> st
 
 
 def _line(site: Site) -> str:
-    return f"{site.place} ({site.mnemonic})"
+    return site.what
 
 
 # JSON

@@ -17,15 +17,15 @@ from __future__ import annotations
 import gc
 import sys
 import weakref
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from ..machine import Device
+from .._arrays import is_tensor
+from ..machine import Device, ProcessMemory, mapped_memory, memory_of, merged_memory
 from .dlpack import DlpackTensor
 
 _LOWEST, _HIGHEST = 1 << 32, 1 << 56  # other numbers, such as sizes, are not searched for
@@ -33,59 +33,34 @@ _MOST_ADDRESSES = 1 << 16
 _INTEGERS = ("int64", "uint64")
 
 
-@dataclass(frozen=True, kw_only=True)
-class MemoryPiece:
-    """A piece of the process's memory; `addresses` says whether it may hold some."""
-
-    name: str
-    start: int
-    stop: int
-    writeable: bool = True
-    addresses: bool = False
-
-    @property
-    def __array_interface__(self) -> dict[str, Any]:
-        shape = (self.stop - self.start,)
-        return {"version": 3, "typestr": "|u1", "shape": shape, "data": (self.start, not self.writeable)}
-
-
-def storage_of(x: Any, tensor: DlpackTensor) -> MemoryPiece | None:
+def storage_of(x: Any, tensor: DlpackTensor) -> ProcessMemory | None:
     """Return the storage of an array that DLPack describes as a tensor (rule 2); None without memory."""
     dtype = str(getattr(x, "dtype", "")).rpartition(".")[2]
     name = f"the array {dtype}{list(tensor.shape)}"
-    start, stop, writeable = tensor.start, tensor.stop, True
-    if isinstance(x, np.ndarray):
-        owner = x
-        while isinstance(owner.base, np.ndarray):
-            owner = owner.base
-        (start, stop), writeable = np.lib.array_utils.byte_bounds(owner), x.flags.writeable
-    elif _is_tensor(x):
-        storage = x.untyped_storage()
-        start = storage.data_ptr()
-        stop = start + storage.nbytes()
     addresses = dtype in _INTEGERS
-    if stop <= start:
-        return None
-    return MemoryPiece(name=name, start=start, stop=stop, writeable=writeable, addresses=addresses)
-
-
-def _is_tensor(x: Any) -> bool:
-    """Return whether it is a tensor of PyTorch, which is not imported to find that out."""
-    torch = sys.modules.get("torch")
-    return torch is not None and hasattr(torch, "Tensor") and issubclass(type(x), torch.Tensor)
+    if isinstance(x, np.ndarray):
+        found = memory_of(name, x, addresses=addresses)
+    else:
+        start, stop = tensor.start, tensor.stop
+        if is_tensor(x):
+            storage = x.untyped_storage()
+            start = storage.data_ptr()
+            stop = start + storage.nbytes()
+        found = ProcessMemory(name=name, start=start, stop=stop, addresses=addresses)
+    return found if found.start < found.stop else None
 
 
 class KnownMemory:
     """The memory that kernels may reach (rule 1)."""
 
     def __init__(self) -> None:
-        self._told: dict[int, tuple[weakref.ref[Any], MemoryPiece]] = {}
-        self._pieces: list[MemoryPiece] | None = None
+        self._told: dict[int, tuple[weakref.ref[Any], ProcessMemory]] = {}
+        self._pieces: list[ProcessMemory] | None = None
 
     def __len__(self) -> int:
         return len(self._told)
 
-    def tell(self, owner: Any, storage: MemoryPiece) -> None:
+    def tell(self, owner: Any, storage: ProcessMemory) -> None:
         """Know a storage as long as an object lives."""
         number = id(owner)
 
@@ -107,13 +82,10 @@ class KnownMemory:
     @contextmanager
     def mapped(self, device: Device, params: bytes) -> Iterator[None]:
         """Map what the parameters of a launch lead to on a device within the context (rule 3)."""
-        with ExitStack() as placed:
-            for piece in self._reached(params):
-                if not _lies_there(device, piece):
-                    placed.callback(device.map(np.asarray(piece), piece.start, name=piece.name).free)
+        with mapped_memory(device, self._reached(params)):
             yield
 
-    def _reached(self, params: bytes) -> list[MemoryPiece]:
+    def _reached(self, params: bytes) -> list[ProcessMemory]:
         words = np.frombuffer(params, np.uint64, len(params) // 8)
         found = self._into(words)
         tables = [np.asarray(x)[: (x.stop - x.start) // 8 * 8] for x in found if x.addresses]
@@ -121,12 +93,12 @@ class KnownMemory:
             return found
         held = np.unique(np.concatenate([x.view(np.uint64)[:_MOST_ADDRESSES] for x in tables]))
         likely = held[(held >= _LOWEST) & (held < _HIGHEST)]
-        return merged([*found, *self._into(likely), *_tensors_at(likely)])
+        return merged_memory([*found, *self._into(likely), *_tensors_at(likely)])
 
-    def _into(self, addresses: npt.NDArray[np.uint64]) -> list[MemoryPiece]:
+    def _into(self, addresses: npt.NDArray[np.uint64]) -> list[ProcessMemory]:
         """Return the pieces into which addresses lead."""
         if self._pieces is None:
-            self._pieces = merged(storage for _, storage in self._told.values())
+            self._pieces = merged_memory(storage for _, storage in self._told.values())
         pieces = self._pieces
         if not pieces or not len(addresses):
             return []
@@ -137,34 +109,13 @@ class KnownMemory:
         return [pieces[i] for i in np.unique(at[inside])]
 
 
-def merged(pieces: Iterable[MemoryPiece]) -> list[MemoryPiece]:
-    """Merge overlapping storages (rule 2); sorted by address."""
-    found: list[MemoryPiece] = []
-    for each in sorted(pieces, key=lambda piece: piece.start):
-        last = found[-1] if found else None
-        if last is None or each.start >= last.stop:
-            found.append(each)
-        else:
-            found[-1] = replace(
-                last, stop=max(last.stop, each.stop), writeable=last.writeable or each.writeable,
-                addresses=last.addresses or each.addresses,
-            )  # fmt: skip
-    return found
-
-
-def _lies_there(device: Device, piece: MemoryPiece) -> bool:
-    """Return whether the caller has already mapped it at its address in the process."""
-    region = device.space.find(piece.start)
-    return region is not None and region.held.start == region.start and piece.stop <= region.stop
-
-
-def _tensors_at(addresses: npt.NDArray[np.uint64]) -> Sequence[MemoryPiece]:
+def _tensors_at(addresses: npt.NDArray[np.uint64]) -> Sequence[ProcessMemory]:
     """Return the storages of the CPU tensors of PyTorch that live at some addresses."""
     torch = sys.modules.get("torch")
     if torch is None or not len(addresses):
         return ()
     plain = (torch.Tensor, torch.nn.Parameter)
-    found: dict[int, MemoryPiece] = {}
+    found: dict[int, ProcessMemory] = {}
     with torch._C.DisableTorchFunction():
         for x in gc.get_objects():
             if type(x) in plain and x.device.type == "cpu" and str(x.layout) == "torch.strided":
@@ -172,6 +123,6 @@ def _tensors_at(addresses: npt.NDArray[np.uint64]) -> Sequence[MemoryPiece]:
                 start, size = storage.data_ptr(), storage.nbytes()
                 if size and ((addresses >= start) & (addresses < start + size)).any():
                     dtype = str(x.dtype).rpartition(".")[2]
-                    name = f"a tensor {dtype}{list(x.shape)} whose address is an argument"
-                    found[start] = MemoryPiece(name=name, start=start, stop=start + size, addresses=dtype in _INTEGERS)
+                    name, stop = f"a tensor {dtype}{list(x.shape)} whose address is an argument", start + size
+                    found[start] = ProcessMemory(name=name, start=start, stop=stop, addresses=dtype in _INTEGERS)
     return tuple(found.values())

@@ -1,0 +1,76 @@
+"""Memory of the process that kernels read and write in place, in pieces that are mapped for a launch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..._arrays import Array
+from .device import Device
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProcessMemory:
+    """A piece of the process's memory, as an array of bytes.
+
+    Attributes
+    ----------
+    name : str
+        In errors.
+    start, stop : int
+        Addresses of the process.
+    writeable : bool
+    addresses : bool
+        Whether it may hold addresses.
+    """
+
+    name: str
+    start: int
+    stop: int
+    writeable: bool = True
+    addresses: bool = False
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        shape = (self.stop - self.start,)
+        return {"version": 3, "typestr": "|u1", "shape": shape, "data": (self.start, not self.writeable)}
+
+
+def memory_of(name: str, array: Array, *, addresses: bool = False) -> ProcessMemory:
+    """Return the memory that an array of NumPy is a view of, as a whole."""
+    owner = array
+    while isinstance(owner.base, np.ndarray):
+        owner = owner.base
+    start, stop = np.lib.array_utils.byte_bounds(owner)
+    return ProcessMemory(name=name, start=start, stop=stop, writeable=array.flags.writeable, addresses=addresses)
+
+
+def merged_memory(pieces: Iterable[ProcessMemory]) -> list[ProcessMemory]:
+    """Merge pieces that overlap; sorted by address."""
+    found: list[ProcessMemory] = []
+    for each in sorted(pieces, key=lambda piece: piece.start):
+        last = found[-1] if found else None
+        if last is None or each.start >= last.stop:
+            found.append(each)
+        else:
+            found[-1] = replace(
+                last, stop=max(last.stop, each.stop), writeable=last.writeable or each.writeable,
+                addresses=last.addresses or each.addresses,
+            )  # fmt: skip
+    return found
+
+
+@contextmanager
+def mapped_memory(device: Device, pieces: Iterable[ProcessMemory]) -> Iterator[None]:
+    """Map pieces, none of which overlap, on a device within the context, but those that its user has mapped there."""
+    with ExitStack() as placed:
+        for piece in pieces:
+            region = device.space.find(piece.start)
+            there = region is not None and region.held.start == region.start and piece.stop <= region.stop
+            if not there:
+                placed.callback(device.map(np.asarray(piece), piece.start, name=piece.name).free)
+        yield
