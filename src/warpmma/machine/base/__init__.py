@@ -15,6 +15,7 @@ from .grain_engine import (
     note,
     ordered,
     ordered_by,
+    repeats,
     set_flags,
     words_at,
 )

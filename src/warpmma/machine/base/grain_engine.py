@@ -115,6 +115,16 @@ class GrainTable:
         self.end()
         return made
 
+    def repeated(self, blocks: int, step: int) -> GrainTable:
+        """Return the table of as many blocks, in which a block has the words of this one, each more by a step."""
+        words, made = self.every(), GrainTable.empty(len(self.words) * blocks)
+        if words.any():
+            more = np.arange(blocks, dtype=np.uint64)[:, None] * np.uint64(step)
+            made.words.reshape(blocks, -1)[:] = np.where(words != 0, words + more, np.uint64(0))
+            made.pages[:] = MIXED
+        self.end()
+        return made
+
     def every(self) -> Array:
         """Return the words of all grains; from now on each has its own."""
         for number in np.flatnonzero(self.pages != MIXED).tolist():
@@ -357,6 +367,18 @@ def count_readers(
             keep = (held != 0) & (held >> block != here) & ~elsewhere
             other[place] = np.where(keep, held, word)
             other[place[elsewhere]] = word[elsewhere]  # of several at once, one of another block
+
+
+def repeats(values: Array, blocks: int, step: int) -> bool:
+    """Whether values of 64 bits, `[n]`, are those of a first block, more by a step in each one that follows."""
+    if len(values) % blocks:
+        return False
+    words = values.view(np.uint64)
+    if GRAINS is not None:
+        return bool(GRAINS.repeats(words, blocks, step))
+    more = np.arange(blocks, dtype=np.uint64)[:, None] * np.uint64(step)
+    rows = words.reshape(blocks, -1)
+    return bool((rows == rows[:1] + more).all())
 
 
 def all_set(flags: Array, grains: GrainRuns) -> bool:

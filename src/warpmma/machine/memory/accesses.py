@@ -46,6 +46,12 @@ class Touch:
             later=self.later, runs=self.runs,
         )  # fmt: skip
 
+    def first(self, count: int) -> Touch:
+        """Return the access of the first block of the batch, which makes the first ones, so many."""
+        made = self._copy(Agents(self.who.words[:count], self.who.first))
+        made.lanes, made.offset = self.lanes[:1], self.offset[:count]
+        return made
+
     def parts(self) -> Iterator[Touch]:
         """Yield the first access of each lane, then the second, and so on."""
         if self.runs == 1:

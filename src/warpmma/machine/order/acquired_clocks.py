@@ -36,6 +36,8 @@ class AcquiredClocks:
     Attributes
     ----------
     columns : ClusterColumns
+    changes : int
+        How often threads have learned something.
     beyond : ndarray of object
         What each thread has learned by memory, a `VectorClock` or None, in the shape of `row`: `[block, warp, lane]`,
         or `[n]` for some threads (`of`).
@@ -47,6 +49,7 @@ class AcquiredClocks:
         self._clocks: list[ClusterClocks | None] = [None]
         self.beyond: Array = np.full(row.shape, None, object)
         self._any_beyond = False
+        self.changes = 0
 
     @classmethod
     def none(cls, columns: ClusterColumns, blocks: int) -> AcquiredClocks:
@@ -157,6 +160,13 @@ class AcquiredClocks:
             found[warps] |= (beyond != beyond[:, :1]).any(axis=1)
         return found
 
+    @property
+    def alike(self) -> bool:
+        """Whether the threads of each block know of it what those of the first know of theirs, in their cluster."""
+        if self._any_beyond or self.columns.cluster > 1 or (self._which != self._which[:1]).any():
+            return False
+        return all(clock is None or clock.alike for clock in map(self._clocks.__getitem__, _distinct(self._which[:1])))
+
     # What they learn
 
     def acquire(self, threads: tuple[Array, ...], clock: ClusterClocks) -> bool:
@@ -178,12 +188,14 @@ class AcquiredClocks:
         if passed.clocks is not None:
             self._give(threads, passed.clocks)
         for of, clock in passed.beyond.items():
+            self.changes += 1
             self.beyond[threads & (row == of)] = clock
         return True
 
     def acquire_beyond(self, threads: Any, clock: VectorClock) -> None:
         """Let threads, by index, acquire a clock of other clusters or of earlier batches."""
         self._any_beyond = True
+        self.changes += 1
         held = self.beyond[threads]
         if not isinstance(held, np.ndarray):
             self.beyond[threads] = joined([held, clock])
@@ -220,6 +232,7 @@ class AcquiredClocks:
             used, which = np.unique(np.append(0, self._which), return_inverse=True)
             self._which = which.reshape(-1)[1:].reshape(self._which.shape).astype(np.int32)
             self._clocks = [self._clocks[number] for number in used.tolist()]  # others may look at the old ones
+        self.changes += 1
         self._which[threads] = len(self._clocks)
         self._clocks.append(clock)
 

@@ -132,6 +132,11 @@ class ClusterClocks:
         of_blocks = self.times[:, :threads].reshape(-1, threads // self.columns.cluster)
         return np.asarray(of_blocks.min(axis=1).astype(np.int64))
 
+    @cached_property
+    def alike(self) -> bool:
+        """Whether all rows are equal."""
+        return bool((self.times == self.times[:1]).all()) and all(x.alike for x in self.crossed.values())
+
     def uncrossed(self) -> ClusterClocks:
         """Return the same clocks without what has crossed."""
         return ClusterClocks(self.columns, self.times) if self.crossed else self

@@ -204,6 +204,8 @@ class VectorClocks:
         Everything before this time happens before everything that follows in its own block.
     touched : ndarray of int
         When each warp last accessed memory, `[block, warp]`.
+    alike : bool
+        Whether the threads of each block know of it what those of the first know of theirs.
     """
 
     def __init__(
@@ -227,6 +229,7 @@ class VectorClocks:
         self._encounters = Encounters(self._shape, self.causality)
         self._moment_now: Moment | None = None
         self._no_times = np.zeros((0, warps), np.int64)
+        self._alike: tuple[int, bool] | None = None  # the changes of what is held, and the answer then
 
     def tick(self, site: Site | None = None) -> int:
         """Count an event and return its time; a barrier has no line, because no access refers to it."""
@@ -257,7 +260,7 @@ class VectorClocks:
         time = self._barrier_time()
         self.tick()
         if self._warps is None:
-            self._warps = np.repeat(self._others[:, :, None], self._shape[1], axis=2)
+            self._warps, self._alike = np.repeat(self._others[:, :, None], self._shape[1], axis=2), None
         return time, self._warps
 
     def synchronize_blocks(self, blocks: Array) -> None:
@@ -348,8 +351,18 @@ class VectorClocks:
     def _renew(self) -> None:
         self._both = np.minimum(self._others, self._own) if self._shape[1] > 1 else self._own
         self.floor = int(self._both.min(initial=AFTER_ALL))
-        self._moment_now = None
+        self._moment_now = self._alike = None
         self.tick()
+
+    @property
+    def alike(self) -> bool:
+        """See above; False as well where that is not looked at."""
+        held = self.causality.held
+        if self._alike is None or self._alike[0] != held.changes:
+            tables = [x for x in (self._others, self._own, self._warps) if x is not None]
+            same = self._pairs is None and all((x == x[:1]).all() for x in tables)
+            self._alike = held.changes, bool(same and held.alike)
+        return self._alike[1]
 
     def site(self, word: Any) -> Site | None:
         """Return the line of an access, of this batch or an earlier one."""
