@@ -28,6 +28,7 @@ from ...operations import WarpgroupGroup, WarpgroupMultiply
 from ...registers import LANES, WARPS
 from ..base import Origin, Site, WarpRegister, acting, get, of_warpgroups, put
 from ..block import Batch, Results, touches
+from ..memory import Allocation, LockstepTouch, Touch
 from ..sync import Touched
 from .load_store import check_whole, read
 from .product_tiles import ProductTiles
@@ -316,43 +317,85 @@ def _tile(
 ) -> Array:  # fmt: skip
     """Read codes `[n, row, column]` of a tile; of single bits words of 32."""
     plans = {word: _plan(record, operand, word, transposed) for word in dict.fromkeys(words.tolist())}
-    shape, most = batch.shape, max(x.pieces for x in plans.values())
-    image: Array = np.zeros((len(words), most, _PIECE), np.uint8)
+    most = max(x.pieces for x in plans.values())
     spoilt: Array | None = None
-    number = np.zeros((*shape[:2], 1), np.int64)
-    number[which.warps_of()] = np.arange(len(words))[:, None, None]
-    start = batch.shared.starts.astype(np.uint32)
+    found: list[tuple[Allocation, Touch, Array]] = []
     for turn in range(max(len(x.piece) for x in plans.values())):
-        piece: Array = np.full(shape, -1)
-        address: Array = np.zeros(shape, np.uint32)
-        for word, plan in plans.items():
-            if turn < len(plan.piece):
-                at = which.warps_of(words == word)
-                piece[at], address[at] = plan.piece[turn], plan.address[turn]
-        for _, allocation, touch in touches(batch, site, "shared", address + start, _PIECE, piece >= 0, _PIECE):
+        piece, address, some = _lanes_of_turn(batch, which, words, plans, turn)
+        for _, allocation, touch in touches(batch, site, "shared", address, _PIECE, some, _PIECE):
             touch = touch.until_complete()
-            data, poison = allocation.load(touch, 1)
-            some = acting(((number * most + piece) * _PIECE)[..., None], touch.lanes)[:, 0]
-            put(image.reshape(-1), some, data)
+            poison = allocation.shadow.loads(touch, 1, travels=False)
+            found.append((allocation, touch, piece))
             if poison is not None and poison.origin is not None:
-                spoilt = np.zeros_like(image) if spoilt is None else spoilt
-                put(spoilt.reshape(-1), some, poison.bits)
+                spoilt = np.zeros((len(words), most, _PIECE), np.uint8) if spoilt is None else spoilt
+                put(spoilt.reshape(-1), _in_image(batch, which, most, piece, touch), poison.bits)
                 held.site, held.origin = site, poison.origin
-            sources.append((allocation, touch))
-    batch.costs.moved(site, "shared", image.size)
+    sources.extend((allocation, touch) for allocation, touch, _ in found)
+    batch.costs.moved(site, "shared", len(words) * most * _PIECE)
     one, *others = plans.values()
     place = np.stack([plans[word].place for word in words.tolist()]) if others else one.place
     places = np.arange(len(words))[:, None, None] * (most * _PIECE) + place
     code = np.dtype(np.uint32) if record.format(operand).bits == 1 else record.format(operand).code_dtype
 
-    def gathered(of: Array) -> Array:
+    def gathered(of: Array, places: Array) -> Array:
         octets = get(of.reshape(-1), places.reshape(-1), _PIECE).reshape(*places.shape[:2], -1)
         codes = octets.view(code)
         return codes.swapaxes(-1, -2) if transposed else codes
 
     if spoilt is not None:
-        held.of[operand] = gathered(spoilt) != 0
-    return gathered(image)
+        held.of[operand] = gathered(spoilt, places) != 0
+    if not others and (inside := _in_memory(one, found, which)) is not None:
+        return gathered(found[0][0].data, inside)
+    image: Array = np.zeros((len(words), most, _PIECE), np.uint8)
+    for allocation, touch, piece in found:
+        where = _in_image(batch, which, most, piece, touch)
+        put(image.reshape(-1), where, get(allocation.data, touch.offset, _PIECE))
+    return gathered(image, places)
+
+
+def _lanes_of_turn(
+    batch: Batch, which: _Groups, words: Array, plans: dict[int, _Plan], turn: int
+) -> tuple[Array, Array, Array]:  # fmt: skip
+    """Return the piece that each lane reads in a turn, -1 for none, its address, and which lanes read one."""
+    shape = batch.shape
+    if batch.clocks.scopes.cluster == 1 and words.size * WARPS == shape[0] * shape[1]:
+        first, *others = words.reshape(shape[0], -1)
+        if others and (others == first).all():  # all blocks read alike
+            of_warps = [x for word in first.tolist() for x in _of_turn(plans[word], turn)]
+            piece, address = (np.broadcast_to(np.concatenate(x), shape) for x in (of_warps[::2], of_warps[1::2]))
+            return piece, address, np.broadcast_to(piece[:1] >= 0, shape)
+    piece, address = np.full(shape, -1), np.zeros(shape, np.uint32)
+    for word, plan in plans.items():
+        at = which.warps_of(words == word)
+        piece[at], address[at] = _of_turn(plan, turn)
+    return piece, address + batch.shared.starts.astype(np.uint32), piece >= 0
+
+
+def _of_turn(plan: _Plan, turn: int) -> tuple[Array, Array]:
+    """Return the pieces and addresses of a turn, `[4, 32]` each."""
+    if turn < len(plan.piece):
+        return plan.piece[turn], plan.address[turn]
+    return np.full(plan.piece.shape[1:], -1), np.zeros(plan.address.shape[1:], np.uint32)
+
+
+def _in_image(batch: Batch, which: _Groups, most: int, piece: Array, touch: Touch) -> Array:
+    """Return where the pieces that lanes access are among those of the tiles of all warpgroups, in bytes, `[n]`."""
+    number = np.zeros((*batch.shape[:2], 1), np.int64)
+    number[which.warps_of()] = np.arange(len(which.block))[:, None, None]
+    return acting(((number * most + piece) * _PIECE)[..., None], touch.lanes)[:, 0]
+
+
+def _in_memory(plan: _Plan, found: Sequence[tuple[Allocation, Touch, Array]], which: _Groups) -> Array | None:
+    """Return where the pieces of tiles are, `[n, row, piece]`, if blocks in lockstep have read all of the same tile."""
+    start = np.full(plan.pieces, -1)
+    for allocation, touch, piece in found:
+        if not isinstance(touch, LockstepTouch) or allocation is not found[0][0]:
+            return None
+        start[piece[0][touch.part.lanes[0]]] = touch.part.offset
+        step = touch.step
+    if not found or (start < 0).any():
+        return None
+    return which.block[:, None, None] * step + start[plan.place // _PIECE]
 
 
 def _poison_of_d(record: WarpgroupInstruction, held: _Held, which: _Groups, d: Array) -> Array | None:

@@ -24,18 +24,15 @@ from typing import Any, NoReturn
 import numpy as np
 
 from ..._arrays import Array
-from ..base import Poison, repeats
-from ..order import BLOCK_BIT
+from ..base import Poison
 from ..report import Reporter
 from .access_shadow import AccessShadow
 from .accesses import Taken, Touch
 from .loans import Content
 from .shadow_memory import Look, Overwritten, Shadow, Watch, WrittenGrains
 
-_STEP = 1 << int(BLOCK_BIT)
 
-
-class _Unequal(Exception):
+class _UnequalError(Exception):
     """Rule 4."""
 
 
@@ -49,7 +46,7 @@ class _Silent:
 
     def report(self, *_: Any, **__: Any) -> NoReturn:
         """Say nothing."""
-        raise _Unequal
+        raise _UnequalError
 
     origin = decides = block_named = report
 
@@ -79,13 +76,12 @@ class LockstepShadow(Shadow):
 
     def _part(self, touch: Touch, *, claims: bool = False) -> Touch | None:
         """Return the first block's part of an access that is alike; None of another one (rule 5)."""
-        offset, words = touch.offset, touch.who.words
         if touch.order != "weak" or self._reporter.known is not None or not touch.clocks.alike:
             return None
-        if not (repeats(offset, self._blocks, self._size) and repeats(words, self._blocks, _STEP)):
-            return None
-        part = touch.first(len(offset) // self._blocks)
-        return None if claims and (np.diff(np.sort(part.offset)) < part.size).any() else part
+        part = touch.first(self._blocks, self._size)
+        if part is None or not claims or (np.diff(np.sort(part.offset)) >= part.size).all():
+            return part
+        return None
 
     # Rules 2 to 4
 
@@ -94,7 +90,7 @@ class LockstepShadow(Shadow):
         if self._first is not None and (part := self._part(touch, claims=claims)) is not None:
             try:
                 return see(self._first, part)
-            except _Unequal:
+            except _UnequalError:
                 pass
         return see(self._all, touch)
 
@@ -197,7 +193,7 @@ class LockstepShadow(Shadow):
         _, of_source, overwritten = self._sources[at]
         part = of_source if left is source else part
         self._first.still_to_read(of_source, part)
-        if len(left.offset):
+        if left.number:
             self._sources[at] = left, part, overwritten
         else:
             del self._sources[at]

@@ -25,6 +25,7 @@ from .access_shadow import AccessShadow
 from .accesses import Touch
 from .address_space import nearest
 from .allocation import Allocation
+from .lockstep_touch import LockstepTouch, alike
 from .shadow_memory import Look, Watch
 from .spaces import Space
 
@@ -141,11 +142,24 @@ class SharedMemory(Space):
         """Return the access of the lanes whose addresses are valid; report the others."""
         if self._cluster > 1:
             return self._in_cluster(site, address, size, lanes, alignment)
+        if len(lanes) > 1 and alike(lanes) and alike(address):
+            found = locate(flat(address[:1]), flat(lanes[:1]), self._bounds, size, alignment)
+            if found is not None:
+                return self._in_lockstep(site, address, size, lanes, found[1] + int(self._bounds[0][found[0]]))
         if (one := locate(flat(address), flat(lanes), self._bounds, size, alignment)) is not None:
             piece, inside = one
             return self._at(site, address, size, lanes, inside, int(self._bounds[0][piece]))
         lanes = self._valid(site, address, address, size, lanes, alignment)
         return self._at(site, address, size, lanes, place=self._base + address.astype(np.int64))
+
+    def _in_lockstep(self, site: Site, address: Array, size: int, lanes: Array, offset: Array) -> Touch:
+        """Return an access of the same lanes of each block, at the offsets of those of the first."""
+        time = self._clocks.tick(site)
+        part = Touch(
+            site=site, time=time, clocks=self._clocks, address=address[:1], lanes=lanes[:1], offset=offset, size=size,
+            who=self._clocks.who_of_first(time, lanes[:1], len(offset)),
+        )  # fmt: skip
+        return LockstepTouch(part, lanes=lanes, address=address, blocks=len(lanes), step=self._stride)
 
     def _valid(
         self, site: Site, address: Array, inside: Array, size: int, lanes: Array, alignment: int

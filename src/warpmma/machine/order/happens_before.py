@@ -253,6 +253,15 @@ class VectorClocks:
             words = words_of_lanes(keys, lanes, count, time, int(TIME_BIT), self.touched)
         return Agents(words, self._first)
 
+    def who_of_first(self, time: int, lanes: Array, count: int) -> Agents:
+        """Return the agents of the first block, lanes `[1, warp, lane]`, of an access that is alike in all."""
+        if not self._tracking:
+            return self.who(time, lanes, count)
+        self.touched[:, lanes[0].any(axis=-1)] = time
+        keys = self._keys[:1]
+        words = keys.reshape(-1) if count == lanes.size else keys[lanes]
+        return Agents(words | _U(time) << TIME_BIT, self._first)
+
     # Rule 2
 
     def arrive(self) -> tuple[int, Array]:

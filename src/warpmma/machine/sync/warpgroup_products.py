@@ -172,13 +172,13 @@ class WarpgroupProducts:
         left: list[tuple[Allocation, Touch]] = []
         for allocation, touch in product.sources:
             ended, rest = touch.of(np.broadcast_to(over[..., None], touch.lanes.shape)), touch
-            if len(ended.offset):
+            if ended.number:
                 by = ended.completed(Completes.WARPGROUP)
                 allocation.shadow.has_read(by)
-                product.words[ended.who.block, ended.who.warp] = by.who.words
+                ended.mark(product.words, by)
                 rest = touch.of(~over[..., None] & touch.lanes)
                 allocation.shadow.still_to_read(touch, rest)
-            if len(rest.offset):
+            if rest.number:
                 left.append((allocation, rest))
         product.words = np.where(over, of_warpgroups(product.words, np.maximum), product.words)
         product.sources = left
