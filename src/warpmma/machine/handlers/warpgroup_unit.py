@@ -26,7 +26,7 @@ from ...isa import WarpgroupInstruction
 from ...layouts import MatrixDescriptor, Operand
 from ...operations import WarpgroupGroup, WarpgroupMultiply
 from ...registers import LANES, WARPS
-from ..base import Origin, Site, WarpRegister, acting, get, of_warpgroups, put
+from ..base import Fragment, Origin, RegisterShadow, Site, WarpRegister, acting, get, of_warpgroups, put
 from ..block import Batch, Results, touches
 from ..memory import Allocation, LockstepTouch, Touch
 from ..sync import Touched
@@ -60,16 +60,20 @@ def multiply(batch: Batch, site: Site, row: WarpgroupMultiply, operands: Sequenc
     scale, of_c = _scale(batch, site, given["scale-d"], which, lanes), lanes.copy()
     of_c[which.warps_of(~scale)] = False
     held = _Held()
-    in_c = _registers(batch, site, given["c"], which, of_c, held, "C", record)
-    c, kept = batch.warpgroups.accumulated(record, in_c), {"C": in_c}
+    _check_registers(batch, site, given["c"], which, of_c, held, "C", record)
+    c = batch.warpgroups.accumulated(record, given["c"]) if _of_every_warp(which, shape) else None
+    kept: dict[str, Array] = {}
+    if c is None or batch.watching is not None:
+        kept["C"] = _of_warps(batch.together(given["c"]), which)
     if c is None:
-        c = codes_in_registers(record, "C", in_c, by_warp=True)
+        c = codes_in_registers(record, "C", kept["C"], by_warp=True)
     if not scale.all():
         c = np.where(scale[:, None, None], c, c.dtype.type(0))
     tiles: list[tuple[Operand, Any, int]] = [("B", given["b-desc"], numbers.get("imm-trans-b", 0))]
     codes: dict[str, Array] = {}
     if row.in_registers:
-        kept["A"] = _registers(batch, site, given["a"], which, lanes, held, "A", record)
+        _check_registers(batch, site, given["a"], which, lanes, held, "A", record)
+        kept["A"] = _of_warps(batch.together(given["a"]), which)
         codes["A"] = codes_in_registers(record, "A", kept["A"], by_warp=True)
     else:
         tiles.append(("A", given["a-desc"], numbers.get("imm-trans-a", 0)))
@@ -98,25 +102,26 @@ def multiply(batch: Batch, site: Site, row: WarpgroupMultiply, operands: Sequenc
     except MetadataError as error:
         batch.reporter.report("metadata", site, lanes, detail=str(error))
         found = replace(call, options=replace(options, undefined="hardware")).run(batch.workers)
-    kept["D"] = in_registers(record, "D", found, by_warp=True)
-    batch.warpgroups.computed(record, kept["D"], found)
-    d = _of_all(shape, which, kept["D"])
+    d = Fragment(
+        shape, record.layout("D").packing.dtype,
+        lambda: _of_all(shape, which, in_registers(record, "D", found, by_warp=True)),
+    )  # fmt: skip
+    batch.warpgroups.computed(record, d if _of_every_warp(which, shape) else None, found)
     if batch.watching is not None:
+        kept["D"] = _of_warps(d.registers, which)
         kept = {name: np.moveaxis(x, 1, 2).reshape(len(x), x.shape[2], -1) for name, x in kept.items()}
         kept |= {} if metadata is None else {"metadata": metadata}
         plain = {"scale_d": scale, "imm_a": options.imm_a, "imm_b": options.imm_b, "selector": options.selector}
         _watched(batch, site, record, which, kept, plain, read_by)
-    bits = _poison_of_d(record, held, which, d)
+    bits = _poison_of_d(record, held, which, shape)
     made = batch.warpgroups.issue(site, lanes, sources, record.n, marked=bits is None)
     if bits is not None:
         return batch.fragment(d, lanes, held.site or site, bits, held.origin)
     if made is None:
         return batch.fragment(d, lanes, site)
-    results = batch.fragment(d, lanes, site, np.broadcast_to(lanes[:, :, None], d.shape), made.origin)
-    pending = ((made, lanes),)  # the same one, for those who ask for all registers
-    for x in results:
-        if x.shadow is not None:
-            x.shadow.pending = pending
+    results = batch.fragment(d, lanes, site, lanes, made.origin)
+    if (shadow := results[0].shadow) is not None:  # that of all
+        shadow.pending = ((made, lanes),)
     return results
 
 
@@ -177,9 +182,14 @@ def _whole_groups(batch: Batch, site: Site, lanes: Array) -> _Groups:
     return _Groups(block, number * WARPS, np.asarray(np.broadcast_to(whole[..., None], lanes.shape)))
 
 
+def _of_every_warp(which: _Groups, shape: tuple[int, ...]) -> bool:
+    """Whether the warpgroups are all of the batch's warps, `[block, warp, ...]`."""
+    return len(which.block) * WARPS == shape[0] * shape[1]
+
+
 def _of_warps(values: Array, which: _Groups) -> Array:
     """Return what is known of warps, `[block, warp, ...]`, by warpgroup: `[n, 4, ...]`."""
-    if which.block.size * WARPS == values.shape[0] * values.shape[1]:
+    if _of_every_warp(which, values.shape):
         return values.reshape(-1, WARPS, *values.shape[2:])
     return np.asarray(values[which.warps_of()])
 
@@ -230,21 +240,20 @@ class _Held:
         self.origin: Origin | None = None
 
 
-def _registers(
+def _check_registers(
     batch: Batch, site: Site, given: Sequence[WarpRegister], which: _Groups, lanes: Array, held: _Held, name: Operand,
     record: WarpgroupInstruction,
-) -> Array:  # fmt: skip
-    """Return the registers of warpgroups, `[n, 4, register, 32]`; a C that is pending may be read (rule 3)."""
+) -> None:  # fmt: skip
+    """Report or hold the poison of registers of warpgroups; a C that is pending may be read (rule 3)."""
 
     def checked(x: WarpRegister) -> WarpRegister:
         if name != "C" or x.shadow is None or not x.shadow.pending:
             return x
-        pending = x.shadow.pending
-        if (left := late.get(id(pending))) is None:
-            left = late[id(pending)] = x.shadow.not_complete()
-        return WarpRegister(x.bits, x.shadow.without(left))
+        if id(x.shadow) not in late:  # registers share it
+            late[id(x.shadow)] = x.shadow.without(x.shadow.not_complete())
+        return x.with_shadow(late[id(x.shadow)])
 
-    late: dict[int, Array] = {}
+    late: dict[int, RegisterShadow] = {}
     accumulated = [checked(x) for x in given]
     if not batch.reporter.follows:
         read(batch, site, accumulated, lanes)
@@ -252,7 +261,6 @@ def _registers(
         masks = _of_warps(np.stack(found.masks, axis=-2), which)
         held.of[name] = codes_in_registers(record, name, masks, by_warp=True) != 0
         held.site, held.origin = found.site, found.origin
-    return _of_warps(batch.together(given), which)
 
 
 def _metadata(batch: Batch, site: Site, given: dict[str, Any], which: _Groups, lanes: Array) -> Array | None:
@@ -398,15 +406,15 @@ def _in_memory(plan: _Plan, found: Sequence[tuple[Allocation, Touch, Array]], wh
     return which.block[:, None, None] * step + start[plan.place // _PIECE]
 
 
-def _poison_of_d(record: WarpgroupInstruction, held: _Held, which: _Groups, d: Array) -> Array | None:
+def _poison_of_d(
+    record: WarpgroupInstruction, held: _Held, which: _Groups, shape: tuple[int, ...]
+) -> Array | None:  # fmt: skip
     """Return which bits of D are poison, if an operand holds some."""
     if not held.of:
         return None
     n, (m, k) = len(which.block), (record.m, record.k)
-    shapes = {"A": (m, k // 2 if record.sparse else k), "B": (record.n, k), "C": (m, record.n)}
-    of: dict[str, Array] = {name: held.of.get(name, np.zeros((n, *shape), bool)) for name, shape in shapes.items()}
+    sizes = {"A": (m, k // 2 if record.sparse else k), "B": (record.n, k), "C": (m, record.n)}
+    of: dict[str, Array] = {name: held.of.get(name, np.zeros((n, *size), bool)) for name, size in sizes.items()}
     of_rows, of_columns = (np.asarray(of[x].any(axis=-1)) for x in "AB")
     bad = of_rows[:, :, None] | of_columns[:, None, :] | of["C"]
-    return _of_all(
-        d.shape, which, in_registers(record, "D", all_ones(bad, record.format("D").code_dtype), by_warp=True)
-    )
+    return _of_all(shape, which, in_registers(record, "D", all_ones(bad, record.format("D").code_dtype), by_warp=True))

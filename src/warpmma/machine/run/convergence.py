@@ -258,7 +258,7 @@ def _made_at(x: WarpRegister, first: Site, own: Site) -> WarpRegister:
     """Return a result whose poison names the instruction of its own lanes."""
     if x.shadow is None or x.shadow.site is not first:
         return x
-    return WarpRegister(x.bits, x.shadow.made_at(own))
+    return x.with_shadow(x.shadow.made_at(own))
 
 
 class ConvergencePoints:
