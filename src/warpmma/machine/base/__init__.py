@@ -7,6 +7,7 @@ from .grain_engine import (
     GrainRuns,
     GrainTable,
     KnownRows,
+    alike_in_blocks,
     all_set,
     count_readers,
     ends_reads,

@@ -381,6 +381,15 @@ def repeats(values: Array, blocks: int, step: int) -> bool:
     return bool((rows == rows[:1] + more).all())
 
 
+def alike_in_blocks(of_blocks: Array) -> bool:
+    """Whether all blocks have the same, `[block, ...]`, of a multiple of 8 bytes each."""
+    if of_blocks.strides[0] == 0:
+        return True
+    if of_blocks.flags.c_contiguous:
+        return repeats(of_blocks.reshape(-1).view(np.int64), len(of_blocks), 0)
+    return bool((of_blocks == of_blocks[:1]).all())
+
+
 def all_set(flags: Array, grains: GrainRuns) -> bool:
     """Whether the flags of all grains are set."""
     if GRAINS is not None:

@@ -144,7 +144,12 @@ class WarpRegister:
     @property
     def kind(self) -> str:
         """Its type: "b16", "b32", "b64" or "pred"."""
-        return _KINDS[self.bits.dtype]
+        return _KINDS[self.dtype]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """That of its bits."""
+        return self.bits.dtype
 
     @property
     def defined(self) -> Array | None:
@@ -175,9 +180,9 @@ class FragmentRegister(WarpRegister):
         return np.asarray(self._fragment.registers[..., self._number, :])
 
     @property
-    def kind(self) -> str:
+    def dtype(self) -> np.dtype[Any]:
         """See `WarpRegister`."""
-        return _KINDS[self._fragment.dtype]
+        return self._fragment.dtype
 
     def with_shadow(self, shadow: RegisterShadow | None) -> WarpRegister:
         """See `WarpRegister`."""

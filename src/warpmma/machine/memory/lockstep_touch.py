@@ -12,20 +12,11 @@ from __future__ import annotations
 import numpy as np
 
 from ..._arrays import Array
-from ..base import repeats
+from ..base import alike_in_blocks, repeats
 from ..order import AFTER_ALL, BLOCK_BIT, THREADS, Agents, Completes
 from .accesses import Touch
 
 _MBARRIERS = int(THREADS) + 1  # numbers of them in a block: `Agents.completed`
-
-
-def alike(of_blocks: Array) -> bool:
-    """Whether all blocks have the same, `[block, ...]`, of a multiple of 8 bytes each."""
-    if of_blocks.strides[0] == 0:
-        return True
-    if of_blocks.flags.c_contiguous:
-        return repeats(of_blocks.reshape(-1).view(np.int64), len(of_blocks), 0)
-    return bool((of_blocks == of_blocks[:1]).all())
 
 
 class LockstepTouch(Touch):
@@ -88,7 +79,7 @@ class LockstepTouch(Touch):
         if lanes.all():
             return self
         both = self.lanes & lanes
-        if not alike(both):
+        if not alike_in_blocks(both):
             return super().of(lanes)
         part = self.part.of(lanes[:1])
         return self if part is self.part else self._with(part, both)

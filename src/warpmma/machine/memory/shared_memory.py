@@ -18,14 +18,14 @@ import numpy as np
 
 from ..._arrays import Array, frozen
 from ...operations import RANK_BIT
-from ..base import SPARE, Lanes, Site, flat, in_blocks, locate
+from ..base import SPARE, Lanes, Site, alike_in_blocks, flat, in_blocks, locate
 from ..order import VectorClock, VectorClocks, block_of, thread_of
 from ..report import Reporter, element_at
 from .access_shadow import AccessShadow
 from .accesses import Touch
 from .address_space import nearest
 from .allocation import Allocation
-from .lockstep_touch import LockstepTouch, alike
+from .lockstep_touch import LockstepTouch
 from .shadow_memory import Look, Watch
 from .spaces import Space
 
@@ -142,7 +142,7 @@ class SharedMemory(Space):
         """Return the access of the lanes whose addresses are valid; report the others."""
         if self._cluster > 1:
             return self._in_cluster(site, address, size, lanes, alignment)
-        if len(lanes) > 1 and alike(lanes) and alike(address):
+        if len(lanes) > 1 and alike_in_blocks(lanes) and alike_in_blocks(address):
             found = locate(flat(address[:1]), flat(lanes[:1]), self._bounds, size, alignment)
             if found is not None:
                 return self._in_lockstep(site, address, size, lanes, found[1] + int(self._bounds[0][found[0]]))

@@ -42,7 +42,7 @@ import numpy as np
 from ..._arrays import Array, frozen
 from ...operations import MemoryOrder
 from ...registers import LANES
-from ..base import GrainRuns, GrainTable, Site, ordered, words_of_lanes
+from ..base import GrainRuns, GrainTable, Site, alike_in_blocks, ordered, repeats, words_of_lanes
 from .access_words import (
     AFTER_ALL,
     BLOCK_BIT,
@@ -386,7 +386,7 @@ class VectorClocks:
             pairs = None if self._pairs is None else self._pairs.copy()
             self._moment_now = Moment(self.causality.columns, self.now, warps, self._own.copy(), pairs, None)
         held = self.causality.held if self.causality.active else None
-        return replace(self._moment_now, time=self._barrier_time(), held=held)
+        return replace(self._moment_now, time=self._barrier_time(), held=held, alike=self.alike)
 
     def clock_of(self, block: int, warp: int, lanes: list[int]) -> VectorClock:
         """Return the joined clock of lanes of a warp, now."""
@@ -414,6 +414,26 @@ class VectorClocks:
             of = column == agent
             its = self.of_accesses(runs[of], (row[of], column[of]))
             self.causality.acquire(threads[np.repeat(of, each)], its)
+
+    def observe_of_warps(self, lanes: Array, words: Array) -> None:
+        """Let lanes, bool `[block, warp, lane]`, acquire the asynchronous accesses of their warps, `[block, warp]`.
+
+        The word 0 is none.
+        """
+        threads = lanes & (words != 0)[..., None]
+        first = np.flatnonzero(threads[0].any(axis=-1))
+        its = np.ascontiguousarray(words[:, first])
+        alike = self.causality.held.in_lockstep and alike_in_blocks(threads)
+        if not (alike and repeats(its.reshape(-1), len(its), 1 << int(BLOCK_BIT))):
+            some = np.argwhere(threads)
+            self.observe(some, words[some[:, 0], some[:, 1]])
+            return
+        _, column = self.causality.columns.places(its[0], new=True)
+        for agent in np.unique(column):
+            of, which = column == agent, np.zeros((1, *threads.shape[1:]), bool)
+            which[0, first[of]] = threads[0, first[of]]
+            passed = Passed(self.causality.columns.of_first(its[0, of]))
+            self.causality.acquire_together(np.broadcast_to(which, threads.shape), passed)
 
     def acquired(self, warps: Array, until: Array, lanes: Array) -> Array:
         """Return which other warps the clocks that warps have acquired order before them, `[block, warp, other]`.
@@ -459,7 +479,7 @@ class VectorClocks:
                     row: VectorClock(self._first, self._no_times, crossed=dict.fromkeys(spaces, clock.uncrossed()))
                     for row, clock in passed.beyond.items()
                 }
-                self.causality.acquire(np.argwhere(some), Passed(crossed, beyond))
+                self.causality.acquire_together(some, Passed(crossed, beyond))
         self.tick()
 
     def cross_further(self, lanes: Array, space: str, further: str) -> None:

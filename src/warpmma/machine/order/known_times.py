@@ -58,8 +58,12 @@ class KnownTimes:
         self._beyond = False  # whether any row has been told of what is known beside cluster clocks
 
     def forget(self, threads: Any) -> None:
-        """Forget the rows of threads, given by an index of `[block, warp, lane]` (rule 2)."""
-        if self._row is not None:
+        """Forget the rows of threads, given by an index of `[block, warp, lane]`, or bool of that shape (rule 2)."""
+        if self._row is None:
+            return
+        if isinstance(threads, np.ndarray):
+            np.copyto(self._row, _UNKNOWN, where=threads)
+        else:
             self._row[threads] = _UNKNOWN
 
     def ordered(self, table: GrainTable, grains: GrainRuns, who: Agents, floor: int, held: AcquiredClocks) -> bool:
@@ -181,7 +185,7 @@ class KnownTimes:
         self._written[where] = True
         if self._beyond:
             self._times[where] = 0
-        times = np.zeros((its.shape[0], numbers), np.int32) if clock is None or not clock.times.size else clock.times
+        times = np.zeros((its.shape[0], numbers), np.int32) if clock is None or not clock.times.size else clock.every
         of_threads = times[:, :numbers].reshape(self._blocks, -1)
         self._times[where, : self._threads] = of_threads if every else of_threads[blocks]
         # The columns of agents that no clock of the batch has are 0 in all rows.

@@ -159,8 +159,7 @@ class WarpgroupProducts:
                 self._reporter.settled(product.origin, LANES * int(np.count_nonzero(done)))
         self._pending = [x for x in self._pending if x.active.any()]
         if observed.any():
-            threads = np.argwhere((observed != 0)[..., None] & lanes)
-            self._clocks.observe(threads, observed[threads[:, 0], threads[:, 1]])
+            self._clocks.observe_of_warps(lanes, observed)
 
     def _end_reading(self, product: WarpgroupProduct, done: Array) -> None:
         """Rule 1."""
