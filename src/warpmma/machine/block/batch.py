@@ -279,6 +279,11 @@ class Batch:
 
     def read(self, site: Site, registers: Sequence[WarpRegister], needed: Sequence[Array]) -> list[Array]:
         """Return the bits of registers, `[block, warp, lane]`; report the needed lanes of each that hold poison."""
+        self.check(site, registers, needed)
+        return [register.bits for register in registers]
+
+    def check(self, site: Site, registers: Sequence[WarpRegister], needed: Sequence[Array]) -> None:
+        """Report the needed lanes of registers that hold poison."""
         for i, (register, lanes) in enumerate(zip(registers, needed, strict=True)):
             if register.shadow is not None:
                 bad = register.shadow.poison(lanes)
@@ -290,7 +295,6 @@ class Batch:
                 which = f"; it is number {i} of {len(registers)} here" if len(registers) > 1 else ""
                 detail = _origin(register.site, self.poison_travels) + which
                 self.reporter.report("poison", site, bad, other=register.site, detail=detail)
-        return [register.bits for register in registers]
 
     def decide(self, site: Site, poison: Poison | None, lanes: Array) -> None:
         """Report the lanes whose bytes, `[block, warp, lane, byte]`, hold poison: it decides something."""

@@ -256,7 +256,7 @@ def _check_registers(
     late: dict[int, RegisterShadow] = {}
     accumulated = [checked(x) for x in given]
     if not batch.reporter.follows:
-        read(batch, site, accumulated, lanes)
+        batch.check(site, accumulated, [lanes] * len(accumulated))
     elif (found := batch.carried(accumulated, site, lanes)) is not None:
         masks = _of_warps(np.stack(found.masks, axis=-2), which)
         held.of[name] = codes_in_registers(record, name, masks, by_warp=True) != 0

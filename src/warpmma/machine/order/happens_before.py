@@ -229,7 +229,8 @@ class VectorClocks:
         self._encounters = Encounters(self._shape, self.causality)
         self._moment_now: Moment | None = None
         self._no_times = np.zeros((0, warps), np.int64)
-        self._alike: tuple[int, bool] | None = None  # the changes of what is held, and the answer then
+        self._alike: bool | None = None  # as far as barriers tell; None if it is not known
+        self._held_alike = -1, False  # the changes of what is held, and the answer then
 
     def tick(self, site: Site | None = None) -> int:
         """Count an event and return its time; a barrier has no line, because no access refers to it."""
@@ -367,11 +368,12 @@ class VectorClocks:
     def alike(self) -> bool:
         """See above; False as well where that is not looked at."""
         held = self.causality.held
-        if self._alike is None or self._alike[0] != held.changes:
+        if self._alike is None:
             tables = [x for x in (self._others, self._own, self._warps) if x is not None]
-            same = self._pairs is None and all((x == x[:1]).all() for x in tables)
-            self._alike = held.changes, bool(same and held.alike)
-        return self._alike[1]
+            self._alike = self._pairs is None and all(bool((x == x[:1]).all()) for x in tables)
+        if self._alike and self._held_alike[0] != held.changes:
+            self._held_alike = held.changes, held.alike
+        return self._alike and self._held_alike[1]
 
     def site(self, word: Any) -> Site | None:
         """Return the line of an access, of this batch or an earlier one."""

@@ -58,12 +58,8 @@ class KnownTimes:
         self._beyond = False  # whether any row has been told of what is known beside cluster clocks
 
     def forget(self, threads: Any) -> None:
-        """Forget the rows of threads, given by an index of `[block, warp, lane]`, or bool of that shape (rule 2)."""
-        if self._row is None:
-            return
-        if isinstance(threads, np.ndarray):
-            np.copyto(self._row, _UNKNOWN, where=threads)
-        else:
+        """Forget the rows of threads, given by an index of `[block, warp, lane]` (rule 2)."""
+        if self._row is not None:
             self._row[threads] = _UNKNOWN
 
     def ordered(self, table: GrainTable, grains: GrainRuns, who: Agents, floor: int, held: AcquiredClocks) -> bool:
