@@ -6,6 +6,7 @@ import warnings
 import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from typing import Literal
 from unittest.mock import patch
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 import warpmma as wm
 from warpmma.machine import HazardError
 
+Hazards = Literal["error", "strict", "warn"]
 BLOCKS, THREADS = 3, 128
 
 HEAD = """.version 8.5
@@ -22,7 +24,8 @@ HEAD = """.version 8.5
 .reg .pred %p, %q, %even, %half, %one, %sc; .reg .b64 %x, %y, %z, %o, %c, %da, %db; .reg .f32 %f<4>;
 .reg .b32 %t, %i, %a, %b, %w, %s, %m, %v, %u, %n, %e, %odd;
 .shared .align 1024 .b8 tile[4096]; .shared .align 8 .b64 full;
-ld.param.u64 %x, [x]; ld.param.u64 %y, [y]; mov.u32 %t, %tid.x; mov.u32 %i, %ctaid.x; mov.u32 %s, tile; mov.u32 %m, full;
+ld.param.u64 %x, [x]; ld.param.u64 %y, [y]; mov.u32 %t, %tid.x; mov.u32 %i, %ctaid.x; mov.u32 %s, tile;
+mov.u32 %m, full;
 and.b32 %odd, %i, 1; setp.eq.u32 %even, %odd, 0; setp.lt.u32 %half, %t, 64; setp.eq.u32 %one, %t, 0;
 mad.lo.u32 %a, %t, 16, %s; xor.b32 %n, %t, 1; mad.lo.u32 %b, %n, 16, %s; and.b32 %n, %t, 15;
 mad.lo.u32 %w, %n, 32, %s; mad.lo.u32 %e, %i, 128, %t; mad.wide.u32 %z, %e, 16, %x; mad.wide.u32 %o, %e, 4, %y;
@@ -66,7 +69,11 @@ _LOCKSTEP = (
 
 def random_kernel(rng: np.random.Generator) -> str:
     """Return a kernel of a few statements, of which some depend on the block."""
-    begin = str(rng.choice(["bar.sync 0;", "fence.proxy.async; bar.sync 0;", "st.shared.v4.u32 [%a], {%v, %v, %t, %t}; bar.sync 0;"]))
+    begin = str(
+        rng.choice(
+            ["bar.sync 0;", "fence.proxy.async; bar.sync 0;", "st.shared.v4.u32 [%a], {%v, %v, %t, %t}; bar.sync 0;"]
+        )
+    )
     guards = _GUARDS[: int(rng.choice([4, 6, 7]))]
     lines, order = [HEAD.replace("{begin}", begin)], float(rng.choice([0, 0.5, 0.9]))
     for _ in range(int(rng.integers(3, 14))):
@@ -86,12 +93,14 @@ def without_lockstep() -> Iterator[None]:
     with ExitStack() as stack:
         for name in _LOCKSTEP:
             stack.enter_context(patch(f"warpmma.machine.{name}.alike_in_blocks", lambda x: False))
-        each = patch("warpmma.machine.memory.allocation.LockstepShadow", lambda reporter, n, size, make: make(reporter, n))
+        each = patch(
+            "warpmma.machine.memory.allocation.LockstepShadow", lambda reporter, n, size, make: make(reporter, n)
+        )
         stack.enter_context(each)
         yield
 
 
-def outcome(text: str, hazards: str) -> tuple[list[str], object]:
+def outcome(text: str, hazards: Hazards) -> tuple[list[str], object]:
     """Return what a launch of a kernel says, and what it leaves."""
     x = np.arange(BLOCKS * THREADS * 4, dtype=np.uint32)
     y = np.zeros(BLOCKS * THREADS, np.uint32)

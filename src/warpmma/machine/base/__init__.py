@@ -43,4 +43,13 @@ from .memory_engine import (
 from .poison import Origin, Poison, PoisonBytes
 from .site import Site
 from .spare import LARGEST, SPARE
-from .warp_register import Fragment, FragmentRegister, RegisterShadow, WarpRegister, merged, merged_shadow, settled
+from .warp_register import (
+    Fragment,
+    FragmentRegister,
+    RegisterShadow,
+    WarpRegister,
+    merged,
+    merged_shadow,
+    settled,
+    with_shadow,
+)

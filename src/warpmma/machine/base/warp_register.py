@@ -137,19 +137,10 @@ class WarpRegister:
     ) -> None:
         self.bits, self.shadow, self.part = bits, shadow, part
 
-    def with_shadow(self, shadow: RegisterShadow | None) -> WarpRegister:
-        """Return the same bits with another shadow."""
-        return WarpRegister(self.bits, shadow, self.part)
-
     @property
     def kind(self) -> str:
         """Its type: "b16", "b32", "b64" or "pred"."""
-        return _KINDS[self.dtype]
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """That of its bits."""
-        return self.bits.dtype
+        return _KINDS[self.bits.dtype]
 
     @property
     def defined(self) -> Array | None:
@@ -180,13 +171,20 @@ class FragmentRegister(WarpRegister):
         return np.asarray(self._fragment.registers[..., self._number, :])
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def kind(self) -> str:
         """See `WarpRegister`."""
-        return self._fragment.dtype
+        return _KINDS[self._fragment.dtype]
 
-    def with_shadow(self, shadow: RegisterShadow | None) -> WarpRegister:
-        """See `WarpRegister`."""
+    def with_shadow(self, shadow: RegisterShadow | None) -> FragmentRegister:
+        """Return the same register with another shadow."""
         return FragmentRegister(self._fragment, self._number, shadow)
+
+
+def with_shadow(register: WarpRegister, shadow: RegisterShadow | None) -> WarpRegister:
+    """Return the same bits with another shadow; those of a fragment are not made for that."""
+    if isinstance(register, FragmentRegister):
+        return register.with_shadow(shadow)
+    return WarpRegister(register.bits, shadow, register.part)
 
 
 def merged(old: WarpRegister, new: WarpRegister, lanes: Array) -> WarpRegister:

@@ -26,7 +26,7 @@ from ...isa import WarpgroupInstruction
 from ...layouts import MatrixDescriptor, Operand
 from ...operations import WarpgroupGroup, WarpgroupMultiply
 from ...registers import LANES, WARPS
-from ..base import Fragment, Origin, RegisterShadow, Site, WarpRegister, acting, get, of_warpgroups, put
+from ..base import Fragment, Origin, RegisterShadow, Site, WarpRegister, acting, get, of_warpgroups, put, with_shadow
 from ..block import Batch, Results, touches
 from ..memory import Allocation, LockstepTouch, Touch
 from ..sync import Touched
@@ -251,7 +251,7 @@ def _check_registers(
             return x
         if id(x.shadow) not in late:  # registers share it
             late[id(x.shadow)] = x.shadow.without(x.shadow.not_complete())
-        return x.with_shadow(late[id(x.shadow)])
+        return with_shadow(x, late[id(x.shadow)])
 
     late: dict[int, RegisterShadow] = {}
     accumulated = [checked(x) for x in given]
@@ -367,9 +367,9 @@ def _lanes_of_turn(
     """Return the piece that each lane reads in a turn, -1 for none, its address, and which lanes read one."""
     shape = batch.shape
     if batch.clocks.scopes.cluster == 1 and words.size * WARPS == shape[0] * shape[1]:
-        first, *others = words.reshape(shape[0], -1)
-        if others and (others == first).all():  # all blocks read alike
-            of_warps = [x for word in first.tolist() for x in _of_turn(plans[word], turn)]
+        of_blocks = words.reshape(shape[0], -1)
+        if shape[0] > 1 and (of_blocks == of_blocks[:1]).all():  # all blocks read alike
+            of_warps = [x for word in of_blocks[0].tolist() for x in _of_turn(plans[word], turn)]
             piece, address = (np.broadcast_to(np.concatenate(x), shape) for x in (of_warps[::2], of_warps[1::2]))
             return piece, address, np.broadcast_to(piece[:1] >= 0, shape)
     piece, address = np.full(shape, -1), np.zeros(shape, np.uint32)
@@ -403,7 +403,7 @@ def _in_memory(plan: _Plan, found: Sequence[tuple[Allocation, Touch, Array]], wh
         step = touch.step
     if not found or (start < 0).any():
         return None
-    return which.block[:, None, None] * step + start[plan.place // _PIECE]
+    return np.asarray(which.block[:, None, None] * step + start[plan.place // _PIECE])
 
 
 def _poison_of_d(

@@ -54,7 +54,7 @@ class Touch:
     def first(self, blocks: int, step: int) -> Touch | None:
         """Return the part of the first of so many blocks, of so many bytes each, if it stands for those of all.
 
-        Then the other blocks' parts are the same, but for the block (`lockstep_touch`).
+        Then the other blocks' parts differ in the block alone (`lockstep_touch`).
         """
         words = self.who.words
         if not (repeats(self.offset, blocks, step) and repeats(words, blocks, 1 << int(BLOCK_BIT))):

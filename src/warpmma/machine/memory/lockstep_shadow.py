@@ -1,7 +1,7 @@
 """The shadow of the shared memory of a batch of blocks in lockstep: the first block stands for all.
 
 Blocks of a kernel mostly do the same, at the same time, at the same places of their shared memory. Then what a shadow
-knows of one block it knows of all, but for the block in access words; and what it finds in one, it finds in all. The
+knows of one block holds for all, with another block in access words; and what it finds in one, it finds in all. The
 rules:
 
 1. An access is alike if the threads of each block access the same bytes of their block's memory, by the same threads or
@@ -52,7 +52,7 @@ class _Silent:
 
 
 class LockstepShadow(Shadow):
-    """The shadow of the shared memory of blocks that are no clusters, in which hazards are looked for.
+    """The shadow of the shared memory of blocks without clusters, in which hazards are looked for.
 
     Parameters
     ----------

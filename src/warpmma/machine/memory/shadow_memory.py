@@ -269,7 +269,7 @@ class Grains:
         return runs
 
     def repeated(self, blocks: int) -> Grains:
-        """Return those of as many blocks, of which each has what this one has; this one is not used any more."""
+        """Return the grains of so many blocks, each in the state of this one, which is not used any more."""
         made = Grains(self._size * blocks, written=True, scope=self._scope, block=self._size)
         made.grain, made.count = self.grain, self.count * blocks
         if self.written is not None:

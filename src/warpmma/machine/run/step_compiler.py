@@ -22,7 +22,7 @@ import numpy as np
 from ..._arrays import Array
 from ...isa import PtxInstruction
 from ...operations import Barrier, Operation, WarpgroupGroup, WarpgroupMultiply
-from ..base import RegisterShadow, WarpRegister, merged, settled
+from ..base import RegisterShadow, WarpRegister, merged, settled, with_shadow
 from ..block import Results
 from ..handlers import Handler, compute, handler, recorded
 from ..program import Constant, InstructionStep, Slot
@@ -418,7 +418,7 @@ def _settling(state: State, act: Act) -> Act:
             if (shadow := register.shadow) is not None and shadow.pending:
                 if id(shadow) not in found:
                     found[id(shadow)] = settled(shadow)
-                state.registers[slot] = register.with_shadow(found[id(shadow)])
+                state.registers[slot] = with_shadow(register, found[id(shadow)])
 
     return settle
 
