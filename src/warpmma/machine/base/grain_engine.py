@@ -64,6 +64,7 @@ class GrainRuns:
         return GrainRuns(self.first * times, self.each * times)
 
 
+_FEW = 8  # one grain in so many
 PAGE = int(getattr(GRAINS, "page", 128))
 """Grains of a page."""
 MIXED = np.uint64((1 << 64) - 1)
@@ -118,8 +119,11 @@ class GrainTable:
     def repeated(self, blocks: int, step: int) -> GrainTable:
         """Return the table of as many blocks, in which a block has the words of this one, each more by a step."""
         words, made = self.every(), GrainTable.empty(len(self.words) * blocks)
-        if words.any():
-            more = np.arange(blocks, dtype=np.uint64)[:, None] * np.uint64(step)
+        more = np.arange(blocks, dtype=np.uint64)[:, None] * np.uint64(step)
+        if len(some := np.flatnonzero(words)) * _FEW < len(words):  # mostly mbarriers alone: leave pages as they are
+            places = some + np.arange(blocks)[:, None] * len(words)
+            note(made, GrainRuns(places.reshape(-1), 1), (words[some] + more).reshape(-1))
+        else:
             made.words.reshape(blocks, -1)[:] = np.where(words != 0, words + more, np.uint64(0))
             made.pages[:] = MIXED
         self.end()

@@ -135,6 +135,8 @@ class AccessShadow(Shadow):
         self._sync_cells = SyncCells(scope)
         self._reporter, self._cause, self._element = reporter, cause, element
 
+    in_lockstep = False
+
     @property
     def written(self) -> WrittenGrains | bool:
         """See `Shadow`."""

@@ -72,6 +72,11 @@ class LockstepShadow(Shadow):
         self._of_all: AccessShadow | None = None
         self._sources: list[tuple[Touch, Touch, Overwritten]] = []  # of all blocks, and the first block's part
 
+    @property
+    def in_lockstep(self) -> bool:  # type: ignore[override]
+        """See `Shadow`."""
+        return self._first is not None
+
     # Rule 1
 
     def _part(self, touch: Touch, *, claims: bool = False) -> Touch | None:

@@ -95,6 +95,9 @@ class Shadow:
         written.
     """
 
+    in_lockstep = True
+    """Whether it takes accesses that are alike in all blocks as those of the first one (`lockstep_touch`)."""
+
     def __init__(self, written: WrittenGrains | bool) -> None:
         self._written = written
 
