@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from assembler import batch_of
 
+from warpmma._arrays import Array
 from warpmma.machine import Site, WarpRegister
 from warpmma.machine.base import Fragment, with_shadow
 
@@ -49,7 +50,7 @@ def test_what_an_instruction_makes_is_one_fragment() -> None:
 def test_registers_of_a_fragment_are_made_when_one_is_read() -> None:
     made: list[int] = []
 
-    def make() -> np.ndarray:  # type: ignore[type-arg]
+    def make() -> Array:
         made.append(1)
         return MADE
 
