@@ -9,7 +9,48 @@ __all__ = ["HARMLESS"]
 _ARGUMENTS: Arguments = (
     (
         "A barrier of the block publishes the new mbarriers to the threads that use them (A9).",
-        (("pingpong_*", "fence dropped: line *: fence.mbarrier_init.release.cluster"),),
+        (
+            ("pingpong_*", "fence dropped: line *: fence.mbarrier_init.release.cluster"),
+            ("flash_f16", "fence dropped: line *: fence.mbarrier_init.release.cluster"),
+            ("flash_f16", "order: line 508: fence.mbarrier_init* after bar.sync 0"),
+            ("grouped_f16", "fence dropped: line *: fence.mbarrier_init.release.cluster"),
+            ("streamk_f16", "fence dropped: line *: fence.mbarrier_init.release.cluster"),
+            ("blockwise_e4m3", "fence dropped: line *: fence.mbarrier_init.release.cluster"),
+            ("mixed_s8_f16", "fence dropped: line *: fence.mbarrier_init.release.cluster"),
+            ("deepgemm_*", "fence dropped: line *: fence.mbarrier_init.release.cluster"),
+        ),
+    ),
+    (
+        "A later fence of the same thread, before it arrives at the barrier of the cluster, releases these mbarriers,"
+        " too (A17).",
+        tuple(
+            (kernel, f"fence dropped: line {line}: fence.mbarrier_init.release.cluster")
+            for kernel, lines in {
+                "cooperative_bf16_cluster_2x1": (236, 395),
+                "cooperative_f16_cluster_2x2": (199, 357),
+                "grouped_pingpong_e4m3_cluster_2x1": (301, 442, 596, 634),
+            }.items()
+            for line in lines
+        ),
+    ),
+    (
+        "Nothing but its initialization names the mbarrier: FlashAttention-3 appends no keys here and loads V as it is,"
+        " the other kernel has no C to load.",
+        tuple(
+            (kernel, f"{change}: line {line}: *mbarrier.init*")
+            for kernel, lines in {
+                "flash_f16": (321, 327, 333, 339, 400, 407, 413, 419, 481, 488, 494, 500),
+                "cooperative_f16_cluster_2x2": (307, 314, 320, 326, 332, 338, 344, 350),
+            }.items()
+            for line in lines
+            for change in ("init dropped", "count")
+        ),
+    ),
+    ("No statement reads the register that the elected lane sets.", (("flash_f16", "guard dropped: line 440: *"),)),
+    (
+        "Registers of PTX are virtual. Without the instruction ptxas makes do with those that a thread begins with, and"
+        " spills values to local memory: the kernel is slower, and computes the same.",
+        (("*", "registers dropped: line *: setmaxnreg.inc*"),),
     ),
     (
         "The mbarrier gives the two warpgroups their turns, and publishes nothing that one of them needs of the last"
@@ -34,6 +75,7 @@ _ARGUMENTS: Arguments = (
         (
             ("pingpong_f16", "weaker: line 3892: relaxed in mbarrier.arrive*"),
             ("pingpong_e4m3_fast", "weaker: line 3396: relaxed in mbarrier.arrive*"),
+            ("blockwise_e4m3", "weaker: line 4347: relaxed in mbarrier.arrive*"),
         ),
     ),
     (
@@ -45,6 +87,8 @@ _ARGUMENTS: Arguments = (
         (
             ("flash_f16", "fence dropped: line 2925: wgmma.fence*"),
             ("cooperative_bf16_cluster_2x1", "fence dropped: line 1835: wgmma.fence*"),
+            ("cooperative_f16_cluster_2x2", "fence dropped: line 1767: wgmma.fence*"),
+            ("streamk_f16", "fence dropped: line 3049: wgmma.fence*"),
         ),
     ),
     (
@@ -58,7 +102,11 @@ _ARGUMENTS: Arguments = (
     (
         "Four buffers are used in turns, and another barrier precedes the next turn of each; what frees one for a"
         " load of C counts the thread that waits for the store, too (A7, A9).",
-        (("cooperative_bf16_cluster_2x1", "barrier dropped: line 2694: bar.sync*"),),
+        (
+            ("cooperative_bf16_cluster_2x1", "barrier dropped: line 2694: bar.sync*"),
+            ("grouped_f16", "barrier dropped: line 2805: bar.sync*"),
+            ("streamk_f16", "barrier dropped: line 4924: bar.sync*"),
+        ),
     ),
     (
         "The wait is for a slot of V, which products free that need earlier copies of K alone: the copy may come behind"
@@ -72,7 +120,34 @@ _ARGUMENTS: Arguments = (
     ),
     (
         "No access follows the wait, and all arrivals that it waits for come from threads of its own block (A18).",
-        (("cooperative_bf16_cluster_2x1", "wait dropped: line 3314: looks once*"),),
+        (
+            ("cooperative_bf16_cluster_2x1", "wait dropped: line 3314: looks once*"),
+            ("flash_f16", "wait dropped: line 5349: *"),
+            ("flash_f16", "weaker: line 5349: *"),
+            ("flash_f16", "stage: line 5349: *"),
+            ("grouped_f16", "weaker: line 3850: *"),
+            ("blockwise_e4m3", "wait dropped: line 4468: *"),
+            ("streamk_f16", "wait dropped: line 2056: *"),
+            ("streamk_f16", "weaker: line 6408: *"),
+        ),
+    ),
+    (
+        "Each thread fences behind the barrier, and so does the one that copies (A3).",
+        (("blockwise_e4m3", "order: line 3377: fence.proxy.async*"),),
+    ),
+    (
+        "The branch is not taken: every unit of work has a step of k, and none is the separate sum of a tile's parts.",
+        (("streamk_f16", "branch dropped: line 3396: *"), ("streamk_f16", "branch dropped: line 5606: *")),
+    ),
+    (
+        "Bytes may come before they are expected: neither orders anything, and the phase ends when both are counted, and"
+        " the arrival that follows (A10).",
+        (("*", "order: line *: cp.async.bulk.tensor* after mbarrier.expect_tx*"),),
+    ),
+    (
+        "Behind the last step of k a later wait precedes the arrival that frees the stage, and no register of an A is"
+        " written in between (A7, A26).",
+        (("mixed_s8_f16", "wait dropped: line 2928: wgmma.wait_group*"),),
     ),
     ("A prefetch is a hint: no value depends on it.", (("flash_f16", "coordinate: line 4735: *"),)),
     (

@@ -2,8 +2,10 @@
 
 Their PTX is not stored; FOLDER has it after `python -m lab.record.hopper FOLDER --compile`. Changes and verdicts
 are those of `lab.mutate.texts`, three seeds. There are 4,359 mutants, of which `--each N` takes at most N of each
-change of each kernel, at random; those in lines that the launch does not execute are left out. What is harmless, and
-why, is in `lab/mutate/harmless_public.py`. Tensor maps are bytes of the launch here, and are not changed.
+change of each kernel, at random; those in lines that the launch does not execute are left out. One that nothing
+notices and no argument explains runs again with more turns, if there is such a launch (`lab.mutate.public_longer`).
+What is harmless, and why, is in `lab/mutate/harmless_public.py`. Tensor maps are bytes of the launch here, and are not
+changed.
 
 A launch takes seconds, so one answers for both levels. "strict" looks for all that the default level looks for: where
 it finds nothing under a seed, the default level finds nothing. The rules that only "strict" reports are noted, and the
@@ -18,7 +20,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -30,6 +32,7 @@ import warpmma as wm
 from lab.mutate.campaign import Names, campaign, command_line, parsed, sampled
 from lab.mutate.harmless import reason
 from lab.mutate.harmless_public import HARMLESS
+from lab.mutate.public_longer import longer_run
 from lab.mutate.text_operators import TextMutant, text_mutants
 from lab.mutate.text_places import changed
 from lab.mutate.text_subjects import MapChange, TextSubject
@@ -71,6 +74,14 @@ PUBLIC: dict[str, Public] = {
     "pingpong_e4m3_fast": Public(launch=1, stage=64 * 128),
     "flash_f16": Public(launch=1, stage=128 * 128, limit=800_000),
     "grouped_f16": Public(launch=0, stage=128 * 128),
+    "streamk_f16": Public(launch=2, stage=128 * 128),
+    "cooperative_f16_cluster_2x2": Public(launch=0, stage=128 * 128),
+    "grouped_pingpong_e4m3_cluster_2x1": Public(launch=0, stage=64 * 128),
+    "blockwise_e4m3": Public(launch=1, stage=128 * 128),
+    "mixed_s8_f16": Public(launch=1, stage=128 * 64),
+    "deepgemm_bf16": Public(launch=1, stage=128 * 128),
+    "deepgemm_e4m3_groups": Public(launch=0, stage=128 * 128),
+    "kittens_ring_bf16": Public(launch=1, stage=6 * 64 * 128),
 }
 """The kernels, by their names in `lab.programs.hopper_kernels`."""
 
@@ -122,17 +133,25 @@ def _executed(title: str, folder: Path) -> frozenset[int]:
 
 
 def _judge(folder: Path, names: Names) -> Verdict:
-    """Run a mutant."""
+    """Run a mutant; one that nothing notices and no argument explains runs again, with more turns."""
     mutant = _mutants(names[0], folder)[names[1]]
     what, why, detail = _tried(mutant)
+    argument = reason(*names, HARMLESS)
+    if what == "same" and not argument and (longer := _longer(names[0], mutant.subject)) is not None:
+        what, why, detail = _tried(replace(mutant, subject=longer))
     if what == "same":
-        argument = reason(*names, HARMLESS)
         what, why = ("harmless", argument) if argument else ("unnoticed", "")
     line = mutant.line.replace(mutant.subject.name, names[0])
     return Verdict(
         subject=names[0], mutation=names[1], line=line, what=what, why=why,
         detail=detail.replace(mutant.subject.name, names[0]),
     )  # fmt: skip
+
+
+@cache
+def _longer(title: str, subject: PublicSubject) -> PublicSubject | None:
+    run = longer_run(title)
+    return None if run is None else replace(subject, run=run, limit=100 * subject.limit)
 
 
 @contextmanager
@@ -195,9 +214,11 @@ def _chosen(names: list[Names], each: int | None) -> list[Names]:
     groups: dict[Names, list[Names]] = defaultdict(list)
     for title, mutation in names:
         groups[title, mutation.partition(":")[0]].append((title, mutation))
-    draw = random.Random(0)
+    draws: dict[str, random.Random] = defaultdict(lambda: random.Random(0))  # a kernel's do not depend on the others
     kept = {
-        x for those in groups.values() for x in (those if each is None else draw.sample(those, min(each, len(those))))
+        x
+        for (title, _), those in groups.items()
+        for x in (those if each is None else draws[title].sample(those, min(each, len(those))))
     }
     return [x for x in names if x in kept]
 
