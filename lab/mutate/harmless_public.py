@@ -140,8 +140,8 @@ _ARGUMENTS: Arguments = (
         (("streamk_f16", "branch dropped: line 3396: *"), ("streamk_f16", "branch dropped: line 5606: *")),
     ),
     (
-        "Bytes may come before they are expected: neither orders anything, and the phase ends when both are counted, and"
-        " the arrival that follows (A10).",
+        "Bytes may come before they are expected: neither orders anything, and the phase ends when both are counted and"
+        " the thread has arrived (A10).",
         (("*", "order: line *: cp.async.bulk.tensor* after mbarrier.expect_tx*"),),
     ),
     (

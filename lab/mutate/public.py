@@ -2,8 +2,9 @@
 
 Their PTX is not stored; FOLDER has it after `python -m lab.record.hopper FOLDER --compile`. Changes and verdicts
 are those of `lab.mutate.texts`, three seeds. There are 4,359 mutants, of which `--each N` takes at most N of each
-change of each kernel, at random; those in lines that the launch does not execute are left out. One that nothing
-notices and no argument explains runs again with more turns, if there is such a launch (`lab.mutate.public_longer`).
+change of each kernel, at random; those in lines that no launch executes are left out. One that nothing notices and no
+argument explains runs again with more turns, if there is such a launch (`lab.mutate.public_longer`), as do those in
+lines that this one alone executes.
 What is harmless, and why, is in `lab/mutate/harmless_public.py`. Tensor maps are bytes of the launch here, and are not
 changed.
 
@@ -124,9 +125,8 @@ def _mutants(title: str, folder: Path) -> dict[str, TextMutant]:
 
 
 @cache
-def _executed(title: str, folder: Path) -> frozenset[int]:
+def _executed(subject: PublicSubject) -> frozenset[int]:
     """Return the lines of a kernel that its launch executes."""
-    subject = public_subject(title, folder)
     kernel = wm.ptx.load(subject.read(), subject.name)[subject.name]
     _, _, reports = simulate({subject.name: kernel}, subject.run, "sm_90a", hazards="off", limit=subject.limit)
     return frozenset(int(site.in_text.split(":")[-2]) for x in reports for site in x.costs.instructions)
@@ -135,10 +135,12 @@ def _executed(title: str, folder: Path) -> frozenset[int]:
 def _judge(folder: Path, names: Names) -> Verdict:
     """Run a mutant; one that nothing notices and no argument explains runs again, with more turns."""
     mutant = _mutants(names[0], folder)[names[1]]
-    what, why, detail = _tried(mutant)
     argument = reason(*names, HARMLESS)
-    if what == "same" and not argument and (longer := _longer(names[0], mutant.subject)) is not None:
-        what, why, detail = _tried(replace(mutant, subject=longer))
+    what = why = detail = ""
+    for subject in _launched(names[0], mutant, folder):
+        what, why, detail = _tried(replace(mutant, subject=subject))
+        if what != "same" or argument:
+            break
     if what == "same":
         what, why = ("harmless", argument) if argument else ("unnoticed", "")
     line = mutant.line.replace(mutant.subject.name, names[0])
@@ -149,9 +151,16 @@ def _judge(folder: Path, names: Names) -> Verdict:
 
 
 @cache
-def _longer(title: str, subject: PublicSubject) -> PublicSubject | None:
-    run = longer_run(title)
+def _longer(title: str, folder: Path) -> PublicSubject | None:
+    subject, run = public_subject(title, folder), longer_run(title)
     return None if run is None else replace(subject, run=run, limit=100 * subject.limit)
+
+
+def _launched(title: str, mutant: TextMutant, folder: Path) -> Iterator[PublicSubject]:
+    """Yield the launches that execute the line of a mutant: that of the table, then the one with more turns."""
+    for subject in (public_subject(title, folder), _longer(title, folder)):
+        if subject is not None and _line(mutant) in _executed(subject):
+            yield subject
 
 
 @contextmanager
@@ -238,8 +247,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not names:
         parser.error(f"no kernel of {options.folder} has a mutant whose name contains {options.only!r}")
     chosen = sampled(_chosen(names, options.each), options.sample)
-    names = [(x, m) for x, m in chosen if _line(_mutants(x, options.folder)[m]) in _executed(x, options.folder)]
-    print(f"{len(chosen) - len(names)} of {len(chosen)} are in lines that the launch does not execute", file=sys.stderr)
+    names = [x for x in chosen if any(_launched(x[0], _mutants(x[0], options.folder)[x[1]], options.folder))]
+    print(f"{len(chosen) - len(names)} of {len(chosen)} are in lines that no launch executes", file=sys.stderr)
     if options.list:
         print("\n".join(f"{subject}: {mutant}" for subject, mutant in names))
         return 0

@@ -87,7 +87,7 @@ def test_what_the_launch_does_not_execute_is_left_out(
     assert tool.main(options) == 0
     (found,) = json.loads((tmp_path / "mutants.json").read_text())["mutants"]
     assert (found["line"], found["what"], found["why"]) == ("tiny:8", "found", "race")
-    assert "1 of 2 are in lines that the launch does not execute" in capsys.readouterr().err
+    assert "1 of 2 are in lines that no launch executes" in capsys.readouterr().err
 
 
 TURNS = """.version 9.0
@@ -102,17 +102,26 @@ bar.sync 0;
 ld.shared.u32 %w, [word];
 bar.sync 0;
 add.u32 %v, %v, %w; sub.u32 %n, %n, 1; setp.ne.u32 %q, %n, 0;
-@%q bra LOOP;
-{ .reg .b64 %x; ld.param.u64 %x, [out]; add.s64 %a, %a, %x; st.global.u32 [%a], %v; }
+@!%q bra END;
+@%p add.u32 %v, %v, 1;
+bra.uni LOOP;
+END: { .reg .b64 %x; ld.param.u64 %x, [out]; add.s64 %a, %a, %x; st.global.u32 [%a], %v; }
 ret; }
 """
 
 
-@pytest.mark.parametrize(("line", "what"), [(9, "found"), (11, "unnoticed"), (11, "found"), (11, "harmless")])
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        ("barrier dropped: line 9", "found"), ("barrier dropped: line 11", "unnoticed"),
+        ("barrier dropped: line 11", "found"), ("barrier dropped: line 11", "harmless"),
+        ("guard dropped: line 14", "wrong"),
+    ],
+)  # fmt: skip
 def test_what_one_turn_does_not_show_runs_again_with_more(
-    line: int, what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    change: str, what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The second barrier matters from the second turn on; an argument is asked before that."""
+    """The second barrier matters from the second turn on, which alone executes the guard; an argument comes first."""
 
     def run(turns: int) -> Run:
         step = Step("turns", (1,), (64,), ("out", np.uint32(turns)))
@@ -123,11 +132,11 @@ def test_what_one_turn_does_not_show_runs_again_with_more(
     monkeypatch.setattr(tool, "longer_run", lambda title: None if what == "unnoticed" else run(3))
     monkeypatch.setattr(tool, "HARMLESS", {("harmless", "barrier dropped: *"): "why"})
     (tmp_path / f"{what}.ptx").write_text(TURNS)
-    options = [str(tmp_path), "--only", f"barrier dropped: line {line}", "--out", str(tmp_path / "mutants")]
+    options = [str(tmp_path), "--only", change, "--out", str(tmp_path / "mutants")]
     assert tool.main(options) == int(what == "unnoticed")
     (verdict,) = json.loads((tmp_path / "mutants.json").read_text())["mutants"]
     assert verdict["what"] == what
-    assert verdict["why"] == {"found": "race", "unnoticed": "", "harmless": "why"}[what]
+    assert verdict["why"] == {"found": "race", "harmless": "why"}.get(what, "")
 
 
 def test_arguments_cite_rules_and_name_kernels() -> None:
