@@ -111,7 +111,10 @@ _ARGUMENTS: Arguments = (
     (
         "The wait is for a slot of V, which products free that need earlier copies of K alone: the copy may come behind"
         " it (A9).",
-        (("flash_f16", "order: line 4960: cp.async.bulk.tensor.4d*"),),
+        (
+            ("flash_f16", "order: line 4960: cp.async.bulk.tensor.4d*"),
+            ("flash_f16", "order: line 5080: cp.async.bulk.tensor.4d*"),
+        ),
     ),
     (
         "The wait before it, for the end of the tile before, says that all slots of V are free: this is the first of"

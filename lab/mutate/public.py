@@ -33,7 +33,7 @@ import warpmma as wm
 from lab.mutate.campaign import Names, campaign, command_line, parsed, sampled
 from lab.mutate.harmless import reason
 from lab.mutate.harmless_public import HARMLESS
-from lab.mutate.public_longer import longer_run
+from lab.mutate.public_longer import LONGER, longer_run
 from lab.mutate.text_operators import TextMutant, text_mutants
 from lab.mutate.text_places import changed
 from lab.mutate.text_subjects import MapChange, TextSubject
@@ -153,7 +153,7 @@ def _judge(folder: Path, names: Names) -> Verdict:
 @cache
 def _longer(title: str, folder: Path) -> PublicSubject | None:
     subject, run = public_subject(title, folder), longer_run(title)
-    return None if run is None else replace(subject, run=run, limit=100 * subject.limit)
+    return None if run is None else replace(subject, run=run, limit=LONGER[title].limit)
 
 
 def _launched(title: str, mutant: TextMutant, folder: Path) -> Iterator[PublicSubject]:

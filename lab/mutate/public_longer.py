@@ -13,6 +13,7 @@ import json
 import sys
 import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,18 +23,35 @@ from lab.programs.hopper_cases import LAUNCHES, compiled, described, run_of
 from lab.programs.launches import Run
 from lab.programs.texts import keep, kept_path, read_text
 
-__all__ = ["LONGER", "longer_run", "main"]
+__all__ = ["LONGER", "Longer", "longer_run", "main"]
 
 _STORED = "hopper_longer.json"
 
-LONGER: dict[str, tuple[int, ...]] = {
-    "pingpong_f16": (64 * 264, 128, 64, 1, 1, 1),  # 132 turns of a warpgroup: more than its 128 threads
-    "pingpong_e4m3_fast": (64 * 264, 128, 128, 1, 1, 1),
-    "flash_f16": (1, 400, 800, 1, 1, 1),
-    "cooperative_f16_cluster_2x2": (512, 256, 576, 1, 4, 1),
-    "streamk_f16": (384, 256, 512, 1, 2, 1),
+
+@dataclass(frozen=True)
+class Longer:
+    """A launch with more turns.
+
+    Attributes
+    ----------
+    size : tuple of int
+        The arguments of the kernel's host program, as in `lab.programs.hopper_kernels`.
+    limit : int
+        Instructions of a launch that is taken for endless: four times what the kernel takes.
+    """
+
+    size: tuple[int, ...]
+    limit: int
+
+
+LONGER: dict[str, Longer] = {
+    "pingpong_f16": Longer((64 * 264, 128, 64, 1, 1, 1), 4_000_000),  # 132 turns of a warpgroup of 128 threads
+    "pingpong_e4m3_fast": Longer((64 * 264, 128, 128, 1, 1, 1), 4_000_000),
+    "flash_f16": Longer((1, 400, 800, 1, 1, 1), 800_000),
+    "cooperative_f16_cluster_2x2": Longer((512, 256, 576, 1, 4, 1), 320_000),
+    "streamk_f16": Longer((384, 256, 512, 1, 2, 1), 320_000),
 }
-"""The arguments of a kernel's host program, as in `lab.programs.hopper_kernels`."""
+"""The launches, by the names of the kernels."""
 
 
 @cache
@@ -59,13 +77,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     includes = [package, package.parent / "tools" / "util" / "include", examples, examples / "common", *options.include]
     hashes = {name: kernel["sha256"] for name, kernel in json.loads(read_text(LAUNCHES)).items()}
     launches, others = dict(_launches()), []
-    for name, size in LONGER.items():
-        if launches.get(name, {}).get("size") == list(size):
+    for name, longer in LONGER.items():
+        if launches.get(name, {}).get("size") == list(longer.size):
             continue
         with tempfile.TemporaryDirectory() as place:
             text, program = compiled(name, includes, Path(place))
             if text_hash(text) == hashes[name]:
-                launches[name] = {"size": list(size), "launch": described(program, text, size)}
+                launches[name] = {"size": list(longer.size), "launch": described(program, text, longer.size)}
             else:
                 others.append(name)
     keep(_STORED, json.dumps({name: launches[name] for name in LONGER if name in launches}) + "\n")

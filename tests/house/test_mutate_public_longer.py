@@ -16,9 +16,11 @@ from lab.programs.texts import read_text
 
 def test_every_launch_is_stored_and_of_a_recorded_kernel() -> None:
     stored, recorded = json.loads(read_text(tool._STORED)), json.loads(read_text(LAUNCHES))
-    assert {name: tuple(x["size"]) for name, x in stored.items()} == tool.LONGER
-    for name, size in tool.LONGER.items():
-        assert len(size) == len(KERNELS[name].sizes[0]) and size not in KERNELS[name].sizes
+    assert {name: tuple(x["size"]) for name, x in stored.items()} == {
+        name: longer.size for name, longer in tool.LONGER.items()
+    }
+    for name, longer in tool.LONGER.items():
+        assert len(longer.size) == len(KERNELS[name].sizes[0]) and longer.size not in KERNELS[name].sizes
         run = tool.longer_run(name)
         assert run is not None
         (step,) = run.steps
@@ -32,7 +34,9 @@ def test_what_is_missing_is_stored_but_not_of_other_ptx(
 ) -> None:
     kept: dict[str, Any] = {}
     monkeypatch.setattr(tool, "headers", lambda: tmp_path / "include")
-    monkeypatch.setattr(tool, "LONGER", {"a": (1, 2), "b": (3,), "c": (4,)})
+    monkeypatch.setattr(
+        tool, "LONGER", {x: tool.Longer(size, 9) for x, size in (("a", (1, 2)), ("b", (3,)), ("c", (4,)))}
+    )
     monkeypatch.setattr(tool, "_launches", lambda: {"a": {"size": [1, 2], "launch": "old"}})
     monkeypatch.setattr(tool, "read_text", lambda name: json.dumps({x: {"sha256": f"PTX of {x}"} for x in "ab"}
                                                                    | {"c": {"sha256": "recorded"}}))  # fmt: skip
