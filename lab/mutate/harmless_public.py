@@ -53,9 +53,9 @@ _ARGUMENTS: Arguments = (
         (("*", "registers dropped: line *: setmaxnreg.inc*"),),
     ),
     (
-        "The mbarrier gives the two warpgroups their turns, and publishes nothing that one of them needs of the last"
-        " lane; lanes of a warp arrive at once, and in so few turns the arrivals that are one too many do not add up to"
-        " those of a warp (A9).",
+        "The mbarrier gives the two warpgroups their turns. A turn lacks one arrival more than the one before; until it"
+        " lacks 97, a whole warp of the turn arrives, lanes arrive at once, and the turn publishes nothing of the other"
+        " warps that is needed (A9). The turn that lacks 127 is a deadlock.",
         (("pingpong_*", "count: line 419: -1 in mbarrier.init*"),),
     ),
     (
@@ -89,11 +89,16 @@ _ARGUMENTS: Arguments = (
             ("cooperative_bf16_cluster_2x1", "fence dropped: line 1835: wgmma.fence*"),
             ("cooperative_f16_cluster_2x2", "fence dropped: line 1767: wgmma.fence*"),
             ("streamk_f16", "fence dropped: line 3049: wgmma.fence*"),
+            ("kittens_ring_bf16", "fence dropped: line 2580: wgmma.fence*"),
+            ("kittens_ring_bf16", "fence dropped: line 2954: wgmma.fence*"),
         ),
     ),
     (
         "All copies of the thread are in groups that it waits for: the one that is left out would be empty (A7, A21).",
-        (("grouped_f16", "commit dropped: line 3427: *"),),
+        (
+            ("grouped_f16", "commit dropped: line 3427: *"),
+            ("grouped_pingpong_e4m3_cluster_2x1", "commit dropped: line 3602: *"),
+        ),
     ),
     (
         "The thread has made no copy yet, by this map or another: it has nothing to wait for (A21).",
@@ -130,6 +135,8 @@ _ARGUMENTS: Arguments = (
             ("flash_f16", "stage: line 5349: *"),
             ("grouped_f16", "weaker: line 3850: *"),
             ("blockwise_e4m3", "wait dropped: line 4468: *"),
+            ("grouped_pingpong_e4m3_cluster_2x1", "wait dropped: line 4067: *"),
+            ("grouped_pingpong_e4m3_cluster_2x1", "weaker: line 4682: *"),
             ("streamk_f16", "wait dropped: line 2056: *"),
             ("streamk_f16", "weaker: line 6408: *"),
         ),
@@ -139,8 +146,13 @@ _ARGUMENTS: Arguments = (
         (("blockwise_e4m3", "order: line 3377: fence.proxy.async*"),),
     ),
     (
-        "The branch is not taken: every unit of work has a step of k, and none is the separate sum of a tile's parts.",
-        (("streamk_f16", "branch dropped: line 3396: *"), ("streamk_f16", "branch dropped: line 5606: *")),
+        "The branch is not taken: every unit of work has a step of k, none is the separate sum of a tile's parts, and"
+        " every row is in a group.",
+        (
+            ("streamk_f16", "branch dropped: line 3396: *"),
+            ("streamk_f16", "branch dropped: line 5606: *"),
+            ("deepgemm_e4m3_groups", "branch dropped: line 963: *"),
+        ),
     ),
     (
         "Bytes may come before they are expected: neither orders anything, and the phase ends when both are counted and"
@@ -152,10 +164,63 @@ _ARGUMENTS: Arguments = (
         " written in between (A7, A26).",
         (("mixed_s8_f16", "wait dropped: line 2928: wgmma.wait_group*"),),
     ),
-    ("A prefetch is a hint: no value depends on it.", (("flash_f16", "coordinate: line 4735: *"),)),
+    (
+        "Copies in bulk alone write the tiles, and a wait at their mbarrier precedes the products: the proxy fence has"
+        " nothing to let cross (A7).",
+        (
+            ("kittens_ring_bf16", "proxy fence dropped: line 2584: *"),
+            ("kittens_ring_bf16", "weaker: line 2231: .global in fence.proxy.async*"),
+        ),
+    ),
+    (
+        "The fence before the first of the copies lets all of their tiles cross, and nothing is stored since (A3).",
+        (
+            ("kittens_ring_bf16", "proxy fence dropped: line 3448: *"),
+            ("kittens_ring_bf16", "proxy fence dropped: line 3462: *"),
+        ),
+    ),
+    (
+        "The next group takes the copy in, and is waited for before a tile is stored or loaded again (A7).",
+        (
+            ("kittens_ring_bf16", "commit dropped: line 3428: *"),
+            ("kittens_ring_bf16", "order: line 3425: cp.async.bulk.tensor* after cp.async.bulk.commit_group"),
+        ),
+    ),
+    (
+        "The next tile's loads, and so its products and stores, come after the arrival of every warp that has stored"
+        " this one (A9).",
+        (("kittens_ring_bf16", "barrier dropped: line 1581: bar.sync*"),),
+    ),
+    (
+        "More lanes wait where one did, no access follows, and all arrivals come from threads of the block (A18).",
+        (("grouped_pingpong_e4m3_cluster_2x1", "branch dropped: line 5257: *"),),
+    ),
+    (
+        "The wait is for a slot that is freed without the arrival, which may come behind it (A9).",
+        (("grouped_pingpong_e4m3_cluster_2x1", "order: line 4445: mbarrier.arrive* after mbarrier.try_wait*"),),
+    ),
+    (
+        "The wait is still before the products; the fence is about registers alone (A28).",
+        (("deepgemm_bf16", "order: line 2160: mbarrier.try_wait* after wgmma.fence*"),),
+    ),
+    (
+        "The same threads meet at a barrier of another number, which no others use.",
+        (("deepgemm_e4m3_groups", "count: line 5401: number +1 in bar.sync*"),),
+    ),
+    (
+        "The lanes have accessed no memory before the barrier of their warp.",
+        (("deepgemm_*", "barrier dropped: line 90: bar.warp.sync*"),),
+    ),
+    (
+        "A prefetch is a hint: no value depends on it.",
+        (("flash_f16", "coordinate: line 4735: *"), ("deepgemm_e4m3_groups", "guard dropped: line 80: *")),
+    ),
     (
         "The map has two dimensions: what is not written there is of a third or later one.",
-        (("grouped_f16", "change of a map dropped: line 4420: tensormap.replace.tile.global_dim*"),),
+        (
+            ("grouped_f16", "change of a map dropped: line 4420: tensormap.replace.tile.global_dim*"),
+            ("grouped_pingpong_e4m3_cluster_2x1", "change of a map dropped: line 4585: *.global_dim*, 4, *"),
+        ),
     ),
     (
         "elect.sync elects the same lane again: what it wrote before the barrier, no other lane changes.",

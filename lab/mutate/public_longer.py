@@ -45,10 +45,13 @@ class Longer:
 
 
 LONGER: dict[str, Longer] = {
-    "pingpong_f16": Longer((64 * 264, 128, 64, 1, 1, 1), 4_000_000),  # 132 turns of a warpgroup of 128 threads
-    "pingpong_e4m3_fast": Longer((64 * 264, 128, 128, 1, 1, 1), 4_000_000),
     "flash_f16": Longer((1, 400, 800, 1, 1, 1), 800_000),
     "cooperative_f16_cluster_2x2": Longer((512, 256, 576, 1, 4, 1), 320_000),
+    "grouped_pingpong_e4m3_cluster_2x1": Longer(
+        (160, 144, 256, 5, 2, 1), 600_000
+    ),  # 20 tiles, 8 of which are known ahead
+    "deepgemm_bf16": Longer((512, 256, 704, 1), 400_000),
+    "kittens_ring_bf16": Longer((512, 512, 640, 2), 400_000),
     "streamk_f16": Longer((384, 256, 512, 1, 2, 1), 320_000),
 }
 """The launches, by the names of the kernels."""
