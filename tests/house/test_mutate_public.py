@@ -144,6 +144,6 @@ def test_arguments_cite_rules_and_name_kernels() -> None:
     """Those without one are about a hint, an instruction's choice of a lane, and what nothing reads or names."""
     cited = {why: re.findall(r"\bA\d+\b", why) for why in harmless_public.HARMLESS.values()}
     assert {rule for rules in cited.values() for rule in rules} <= {*RULES}
-    assert sum(not rules for rules in cited.values()) <= 7 < sum(bool(rules) for rules in cited.values())
+    assert sum(not rules for rules in cited.values()) <= 9 < sum(bool(rules) for rules in cited.values())
     for kernel, _ in harmless_public.HARMLESS:
         assert any(re.fullmatch(kernel.replace("*", ".*"), x) for x in tool.PUBLIC)
