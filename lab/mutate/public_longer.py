@@ -49,7 +49,6 @@ LONGER: dict[str, Longer] = {
     "cooperative_f16_cluster_2x2": Longer((512, 256, 576, 1, 4, 1), 320_000),
     # tiles are announced 8 ahead
     "grouped_pingpong_e4m3_cluster_2x1": Longer((320, 288, 256, 5, 2, 1), 600_000),
-    "deepgemm_e4m3_groups": Longer((512, 256, 896, 2), 400_000),
     "deepgemm_bf16": Longer((512, 256, 704, 1), 400_000),
     "kittens_ring_bf16": Longer((512, 512, 640, 2), 400_000),
     "streamk_f16": Longer((384, 256, 512, 1, 2, 1), 320_000),
