@@ -76,11 +76,17 @@ _ARGUMENTS: Arguments = (
             ("pingpong_f16", "weaker: line 3892: relaxed in mbarrier.arrive*"),
             ("pingpong_e4m3_fast", "weaker: line 3396: relaxed in mbarrier.arrive*"),
             ("blockwise_e4m3", "weaker: line 4347: relaxed in mbarrier.arrive*"),
+            ("deepgemm_bf16", "weaker: line 461: relaxed in mbarrier.arrive.expect_tx*"),
+            ("flash_f16", "weaker: line 5211: relaxed in mbarrier.arrive.expect_tx*"),
         ),
     ),
     (
         "The phase before the first is complete: the wait that was left out for it ends at once (A9).",
-        (("pingpong_f16", "wait dropped: line 3598: *"), ("pingpong_e4m3_fast", "wait dropped: line 3102: mbarrier*")),
+        (
+            ("pingpong_f16", "wait dropped: line 3598: *"),
+            ("pingpong_e4m3_fast", "wait dropped: line 3102: mbarrier*"),
+            ("deepgemm_e4m3_groups", "wait dropped: line 483: mbarrier*"),
+        ),
     ),
     (
         "No register of D is accessed between the fence before and the products, which have A in shared memory (A28).",
@@ -89,6 +95,9 @@ _ARGUMENTS: Arguments = (
             ("cooperative_bf16_cluster_2x1", "fence dropped: line 1835: wgmma.fence*"),
             ("cooperative_f16_cluster_2x2", "fence dropped: line 1767: wgmma.fence*"),
             ("streamk_f16", "fence dropped: line 3049: wgmma.fence*"),
+            ("deepgemm_bf16", "fence dropped: line 1241: wgmma.fence*"),
+            ("deepgemm_bf16", "fence dropped: line 3010: wgmma.fence*"),
+            ("deepgemm_bf16", "order: line 2296: wgmma.fence* after wgmma.mma_async*"),
             ("kittens_ring_bf16", "fence dropped: line 2580: wgmma.fence*"),
             ("kittens_ring_bf16", "fence dropped: line 2954: wgmma.fence*"),
         ),
@@ -201,7 +210,11 @@ _ARGUMENTS: Arguments = (
     ),
     (
         "The wait is still before the products; the fence is about registers alone (A28).",
-        (("deepgemm_bf16", "order: line 2160: mbarrier.try_wait* after wgmma.fence*"),),
+        (("deepgemm_bf16", "order: line *: mbarrier.try_wait* after wgmma.fence*"),),
+    ),
+    (
+        "The barrier behind the wait for the store precedes the next accesses to the tile (A7).",
+        (("deepgemm_bf16", "barrier dropped: line 3514: bar.warp.sync*"),),
     ),
     (
         "The same threads meet at a barrier of another number, which no others use.",
@@ -213,7 +226,11 @@ _ARGUMENTS: Arguments = (
     ),
     (
         "A prefetch is a hint: no value depends on it.",
-        (("flash_f16", "coordinate: line 4735: *"), ("deepgemm_e4m3_groups", "guard dropped: line 80: *")),
+        (
+            ("flash_f16", "coordinate: line 4735: *"),
+            ("deepgemm_bf16", "guard dropped: line 68: *"),
+            ("deepgemm_e4m3_groups", "guard dropped: line 80: *"),
+        ),
     ),
     (
         "The map has two dimensions: what is not written there is of a third or later one.",
