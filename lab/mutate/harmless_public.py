@@ -201,6 +201,11 @@ _ARGUMENTS: Arguments = (
         (("kittens_ring_bf16", "barrier dropped: line 1581: bar.sync*"),),
     ),
     (
+        "The warp reads the announced tile before it loads C of the tile before, and the warpgroups arrive at the slot"
+        " behind their wait for that C: their arrivals say that the slot is free (A9).",
+        (("grouped_pingpong_e4m3_cluster_2x1", "rank: line 4327: ^ 1 in mapa*"),),
+    ),
+    (
         "More lanes wait where one did, no access follows, and all arrivals come from threads of the block (A18).",
         (("grouped_pingpong_e4m3_cluster_2x1", "branch dropped: line 5257: *"),),
     ),
