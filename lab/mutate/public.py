@@ -96,10 +96,13 @@ class PublicSubject(TextSubject):
     run : Run
     limit : int
         As in `Public`.
+    more_turns : bool
+        Whether the run is the one with more turns.
     """
 
     run: Run = field(repr=False, compare=False)
     limit: int
+    more_turns: bool = False
 
     def launch(self, kernel: Any, change: MapChange | None = None, **options: Any) -> list[npt.NDArray[Any]]:
         """Run the entry on a new device; return its outputs."""
@@ -153,7 +156,7 @@ def _judge(folder: Path, names: Names) -> Verdict:
 @cache
 def _longer(title: str, folder: Path) -> PublicSubject | None:
     subject, run = public_subject(title, folder), longer_run(title)
-    return None if run is None else replace(subject, run=run, limit=LONGER[title].limit)
+    return None if run is None else replace(subject, run=run, limit=LONGER[title].limit, more_turns=True)
 
 
 def _launched(title: str, mutant: TextMutant, folder: Path) -> Iterator[PublicSubject]:
