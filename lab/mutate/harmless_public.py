@@ -53,9 +53,9 @@ _ARGUMENTS: Arguments = (
         (("*", "registers dropped: line *: setmaxnreg.inc*"),),
     ),
     (
-        "The mbarrier gives the two warpgroups their turns. A turn lacks one arrival more than the one before; until it"
-        " lacks 97, a whole warp of the turn arrives, lanes arrive at once, and the turn publishes nothing of the other"
-        " warps that is needed (A9). The turn that lacks 127 is a deadlock.",
+        "The mbarrier gives the two warpgroups their turns, each of which needs an arrival less than the one before, at"
+        " first 127 of 128. Lanes arrive at once, so a warp of the turn has, and nothing that the others did is needed"
+        " (A9). The 127th turn completes two phases, which is a deadlock.",
         (("pingpong_*", "count: line 419: -1 in mbarrier.init*"),),
     ),
     (
