@@ -1,12 +1,11 @@
 """Make public kernels for sm_90a wrong, one statement of their PTX at a time: `python -m lab.mutate.public FOLDER`.
 
 Their PTX is not stored; FOLDER has it after `python -m lab.record.hopper FOLDER --compile`. Changes and verdicts
-are those of `lab.mutate.texts`, three seeds. There are 4,359 mutants, of which `--each N` takes at most N of each
+are those of `lab.mutate.texts`, three seeds. There are 11,612 mutants, of which `--each N` takes at most N of each
 change of each kernel, at random; those in lines that no launch executes are left out. One that nothing notices and no
 argument explains runs again with more turns, if there is such a launch (`lab.mutate.public_longer`), as do those in
-lines that this one alone executes.
-What is harmless, and why, is in `lab/mutate/harmless_public.py`. Tensor maps are bytes of the launch here, and are not
-changed.
+lines that this one alone executes. What is harmless, and why, is in `lab/mutate/harmless_public.py`. Tensor maps are
+bytes of the launch here, and are not changed.
 
 A launch takes seconds, so one answers for both levels. "strict" looks for all that the default level looks for: where
 it finds nothing under a seed, the default level finds nothing. The rules that only "strict" reports are noted, and the
