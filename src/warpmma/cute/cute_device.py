@@ -4,7 +4,8 @@ The rules:
 
 1. While a device is active, the DSL compiles for it and with lines of the source, its compiler keeps the PTX, its host
    code gets functions that launch that PTX (`compiled_hosts`), `cuda.bindings` answers for the device
-   (`python_answers`), and tensors of the CPU are called memory of the GPU (`dlpack`). All is restored afterwards.
+   (`python_answers`), and tensors of the CPU are called memory of the GPU (`dlpack`). All is restored afterwards. With
+   `cuda="cpu"` the CPU stands for PyTorch's "cuda", too (`_cuda_as_cpu`).
 2. Devices nest; the innermost is active, and gets the launches of all that was compiled with any of them. The DSL is
    one for all threads: only the thread that made a device active may make another one active.
 3. From sm_90 on the DSL compiles for the target with its own features: for sm_90, that is sm_90a.
@@ -16,11 +17,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from functools import wraps
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from .._arguments import check_choice
+from .._cuda_as_cpu import check_option, redirected_cuda
 from .._progress import Watched
 from .._sessions import put
 from .._tracebacks import end_at_caller
@@ -114,7 +116,7 @@ def arch_of(target: str) -> str:
 def device(
     target: str | Device, *, hazards: Policy | Mapping[str, Policy] = "error", contract: str = "ptxas",
     engine: Engine = "auto", threads: int | None = None, resident: int | None = None, limit: int | Limit | None = None,
-    seed: int = 0, progress: Watched = None, watch: Watch | None = None,
+    seed: int = 0, progress: Watched = None, watch: Watch | None = None, cuda: Literal["cpu"] | None = None,
 ) -> CuteDevice:  # fmt: skip
     """Make a simulated GPU, for `with warpmma.cute.device("sm_90"):`.
 
@@ -125,6 +127,8 @@ def device(
         contents.
     hazards, contract, engine, threads, resident, limit, seed, progress, watch
         Of every launch, as of `PtxEntry.launch`.
+    cuda : {"cpu"}, optional
+        Let the CPU stand for PyTorch's device "cuda", while the device is active, as of `warpmma.triton.device`.
 
     Returns
     -------
@@ -133,12 +137,13 @@ def device(
     Raises
     ------
     UnsupportedError
-        The DSL is not installed, or is another version than the one that is known.
+        The DSL is not installed, or is another version than the one that is known; PyTorch is not, and cuda is given.
     TargetError
         No such target, or one for which the DSL does not compile.
     """
     find_cute()
     check_choice("contract", contract, ("ptxas", "off"))
+    check_option(cuda)
     own, name = (target, target.target) if isinstance(target, Device) else (None, target)
     arch = arch_of(name)
     if own is not None and own.target != arch:
@@ -147,7 +152,7 @@ def device(
         "hazards": hazards, "contract": contract, "engine": engine, "threads": threads, "resident": resident,
         "limit": limit, "seed": seed, "progress": progress, "watch": watch,
     }  # fmt: skip
-    return CuteDevice(own or Device(arch), arch, options)
+    return CuteDevice(own or Device(arch), arch, options, cuda_on_cpu=cuda == "cpu")
 
 
 def _activate(session: CuteDevice) -> None:
@@ -163,6 +168,8 @@ def _activate(session: CuteDevice) -> None:
             for name, value in _SETTINGS.items():
                 put(settings, dsl.envar, name, value)
             put(settings, dsl.envar, "_arch", session.arch)
+        if session.cuda_on_cpu:
+            settings.enter_context(redirected_cuda(current))
 
     active.activate(session, replace, settle)
 

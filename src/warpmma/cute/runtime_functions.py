@@ -26,7 +26,6 @@ from ..errors import OperandError, UnsupportedError
 from ..ptx import PtxEntry, PtxModule
 from .active_gpu import current, failures
 from .device_attributes import attribute_of
-from .kernel_launches import launch
 from .launch_configs import launch_config
 
 _UNKNOWN_ERROR = 999
@@ -81,7 +80,7 @@ def _launch_kernel_ex(config: int, kernel: int, args: int) -> None:
     params = bytearray(max((x.offset + x.size for x in entry.parameters), default=0))
     for at, pointer in zip(entry.parameters, pointers, strict=True):
         params[at.offset : at.offset + at.size] = ctypes.string_at(pointer, at.size)
-    launch(current(), entry, launch_config(config), bytes(params))
+    current().launch(entry, launch_config(config), bytes(params))
 
 
 def _get_device(device: int) -> None:
