@@ -245,11 +245,19 @@ def _replacements(torch: Any, current: Current) -> Iterator[tuple[Any, str, Any]
         for name in holder.__all__:
             if name not in answers and isinstance(getattr(holder, name, None), FunctionType):
                 yield holder, name, _refused(f"torch.{module}", name, list(answers))
+    known = list(_answers(torch, current)["cuda"])
+    for name in _REFUSED_CLASSES:
+        if hasattr(torch.cuda, name):
+            yield torch.cuda, name, type(name, (), {"__new__": _refused("torch.cuda", name, known)})
     yield torch, "Generator", _generator(torch.Generator)
     yield torch.autograd, "has_torch_function", lambda _: False  # else `grad` and `backward` run outside the mode
     function = torch.autograd.function.BackwardCFunction
     yield function, "apply", _given_on_cuda(function.apply)
     yield from _casts(torch)
+
+
+_REFUSED_CLASSES = ("CUDAGraph", "CUDAPluggableAllocator", "ExternalStream", "GreenContext", "MemPool", "graph")
+"""Classes of `torch.cuda` that nothing stands in for."""
 
 
 def _one(answer: Any) -> Any:

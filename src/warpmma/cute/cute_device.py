@@ -189,11 +189,19 @@ def _replacements(cute: CuteInterface) -> Iterator[tuple[Any, str, Any]]:
     yield compiled, "_load_cuda_library", raising(only_simulated(compiled._load_cuda_library), cute.folder)
     yield compiled, "__call__", _ending_at_caller(compiled.__call__, cute.folder)
     yield compiled, "to", with_raising_executor(compiled.to, cute)
+    yield compiled, "export_to_c", _not_exported
     yield cute.tensor, "__init__", _told_tensor(cute.tensor.__init__)
     yield cute.pointer, "__init__", _told_pointer(cute.pointer.__init__)
     yield cute.raw_pointer, "__init__", _told_pointer(cute.raw_pointer.__init__)
     yield from replaced_functions(cute)
     yield from counting_functions(cute)
+
+
+def _not_exported(self: Any, *_: Any, **__: Any) -> None:
+    raise UnsupportedError(
+        f"{self.function_name}: export_to_c writes machine code for a GPU, and this was compiled for a simulated one: "
+        "compile and export it outside of `with warpmma.cute.device(...)`"
+    )
 
 
 def _ending_at_caller(function: Callable[..., Any], folder: str) -> Any:

@@ -28,6 +28,7 @@ PRIVATE: Mapping[str, tuple[str, ...]] = MappingProxyType({
     "compiled": ("cutlass.cutlass_dsl.cuda_jit_executor", "CudaDialectJitCompiledFunction"),
     "load": ("cutlass.cutlass_dsl.cuda_jit_executor", "CudaDialectJitCompiledFunction", "_load_cuda_library"),
     "call": ("cutlass.cutlass_dsl.cuda_jit_executor", "CudaDialectJitCompiledFunction", "__call__"),
+    "export": ("cutlass.cutlass_dsl.cuda_jit_executor", "CudaDialectJitCompiledFunction", "export_to_c"),
     "bind": ("cutlass.cutlass_dsl.cuda_jit_executor", "CudaDialectJitCompiledFunction", "to"),
     "executor": ("cutlass.base_dsl.jit_executor", "JitExecutor"),
     "execute": ("cutlass.base_dsl.jit_executor", "JitExecutor", "run_compiled_program"),

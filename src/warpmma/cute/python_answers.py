@@ -13,6 +13,7 @@ The rules:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cache
 from itertools import count
 from typing import Any
 
@@ -34,16 +35,24 @@ def replaced_functions(cute: CuteInterface) -> Iterator[tuple[Any, str, Any]]:
     """Return what is replaced while a device is active: module, name and function (rule 1)."""
     tables = ((cute.driver, _driver_answers(cute)), (cute.runtime, _runtime_answers(cute)))
     for module, answers in tables:
-        for name in dir(module):
-            function = getattr(module, name)
-            if not name.startswith("cu") or isinstance(function, type) or not callable(function):
-                continue
-            if not name.endswith(("GetErrorName", "GetErrorString")):  # which ask no GPU
-                yield module, name, answers.get(name) or _refused(module.__name__, name, [*answers])
+        for name, refuse in _refusals(module, tuple(answers)):
+            yield module, name, answers.get(name, refuse)
     yield cute.hardware, "get_max_active_clusters", _most_clusters
 
 
-def _refused(module: str, name: str, known: list[str]) -> Callable[..., Any]:
+@cache
+def _refusals(module: Any, known: tuple[str, ...]) -> tuple[tuple[str, Callable[..., Any]], ...]:
+    """Return an error for each function of a module, by its name: there are hundreds, which are made once."""
+    functions = (name for name in dir(module) if name.startswith("cu") and callable(getattr(module, name)))
+    return tuple(
+        (name, _refused(module.__name__, name, known))
+        for name in functions
+        if not isinstance(getattr(module, name), type)
+        and not name.endswith(("GetErrorName", "GetErrorString"))  # which ask no GPU
+    )
+
+
+def _refused(module: str, name: str, known: tuple[str, ...]) -> Callable[..., Any]:
     def refuse(*_: Any, **__: Any) -> Any:
         raise UnsupportedError(
             f"{module}.{name} is not answered by a simulated GPU{suggestion(name, known)}; answered are "
