@@ -8,10 +8,12 @@ import importlib
 import sys
 from typing import Any
 
+import numpy as np
 import pytest
 from oracles import skip_without
 
 import warpmma as wm
+from warpmma.machine import HazardError
 from warpmma.testing import Gpu
 
 pytest.importorskip("cutlass.cute")
@@ -58,6 +60,35 @@ def test_questions_are_answered_for_the_active_device() -> None:
         with pytest.raises(wm.UnsupportedError, match=r"memory_allocated is not answered where cuda='cpu'"):
             torch.cuda.memory_allocated()
     assert [getattr(torch.cuda, name) for name in torch.cuda.__all__] == before
+
+
+@cute.kernel
+def reading(x: cute.Tensor, y: cute.Tensor):
+    thread, _, _ = cute.arch.thread_idx()
+    y[thread] = x[thread]
+
+
+@cute.jit
+def read(x: cute.Tensor, y: cute.Tensor):
+    reading(x, y).launch(grid=(1, 1, 1), block=(32, 1, 1))
+
+
+@cute.jit
+def printed(x: cute.Tensor):
+    cute.print_tensor(x)
+
+
+def test_what_is_on_the_cpu_is_the_hosts(capfd: pytest.CaptureFixture[str]) -> None:
+    """Host code reads it, and kernels do not."""
+    with wm.cute.device("sm_90", cuda="cpu"):
+        y = torch.zeros(32, device="cuda")
+        for x in (torch.arange(32.0), np.arange(32, dtype=np.float32)):
+            printed(from_dlpack(x))
+            with pytest.raises(HazardError, match="bounds"):
+                read(from_dlpack(x), from_dlpack(y))
+        read(from_dlpack(torch.arange(32.0).cuda()), from_dlpack(y))
+        assert y.tolist() == list(range(32))
+    assert capfd.readouterr().out.count("31.000000") == 2
 
 
 def test_without_the_option_nothing_changes() -> None:

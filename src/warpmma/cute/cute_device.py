@@ -5,7 +5,8 @@ The rules:
 1. While a device is active, the DSL compiles for it and with lines of the source, its compiler keeps the PTX, its host
    code gets functions that launch that PTX (`compiled_hosts`), `cuda.bindings` answers for the device
    (`python_answers`), and tensors of the CPU are called memory of the GPU (`dlpack`). All is restored afterwards. With
-   `cuda="cpu"` the CPU stands for PyTorch's "cuda", too (`_cuda_as_cpu`).
+   `cuda="cpu"` the CPU stands for PyTorch's "cuda", too (`_cuda_as_cpu`); then tensors that are not on "cuda" and
+   arrays of NumPy are memory of the host, which host code may read and kernels may not.
 2. Devices nest; the innermost is active, and gets the launches of all that was compiled with any of them. The DSL is
    one for all threads: only the thread that made a device active may make another one active.
 3. From sm_90 on the DSL compiles for the target with its own features: for sm_90, that is sm_90a.
@@ -22,7 +23,9 @@ from typing import Any, Literal
 import numpy as np
 
 from .._arguments import check_choice
+from .._arrays import is_tensor
 from .._cuda_as_cpu import check_option, redirected_cuda
+from .._cuda_tensors import GENUINE, on_cuda
 from .._progress import Watched
 from .._sessions import put
 from .._tracebacks import end_at_caller
@@ -129,6 +132,7 @@ def device(
         Of every launch, as of `PtxEntry.launch`.
     cuda : {"cpu"}, optional
         Let the CPU stand for PyTorch's device "cuda", while the device is active, as of `warpmma.triton.device`.
+        Tensors on the CPU and arrays of NumPy are the host's memory then, as with a GPU.
 
     Returns
     -------
@@ -227,11 +231,24 @@ def _told_tensor(make: Callable[..., None]) -> Any:
         if options.get("enable_tvm_ffi"):
             raise UnsupportedError(f"enable_tvm_ffi: {NO_TVM_FFI}")
         make(self, tensor, *args, **options)
+        session = current()
+        if session.cuda_on_cpu and _on_host(tensor):
+            return
         described = as_gpu_memory(self._dlpack_data)
         if described is not None and (storage := storage_of(tensor, described)) is not None:
-            current().memory.tell(self, storage)
+            session.memory.tell(self, storage)
 
     return made
+
+
+def _on_host(x: Any) -> bool:
+    """Return whether an array is one of NumPy, or a tensor of PyTorch that is not on "cuda"."""
+    if isinstance(x, np.ndarray):
+        return True
+    if not is_tensor(x):
+        return False
+    with GENUINE():
+        return not on_cuda(x)
 
 
 def _told_pointer(make: Callable[..., None]) -> Any:
