@@ -23,6 +23,7 @@ from weakref import WeakValueDictionary
 
 from .._arguments import suggestion
 from ..errors import OperandError, UnsupportedError
+from ..layouts import MAP_BYTES, TensorMap
 from ..ptx import PtxEntry, PtxModule
 from .active_gpu import current, failures
 from .device_attributes import attribute_of
@@ -92,9 +93,10 @@ def _device_get_attribute(value: int, attribute: int, device: int) -> None:
 
 
 def _accepted(*_: Any) -> None:
-    """Do nothing (rule 3)."""
+    """Do nothing: for attributes by rule 3; about the error that a function returned, which is in `failures`."""
 
 
+_MOST_DIMENSIONS = 5  # of a tensor map
 _STATIC_SHARED = 1  # CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES
 
 
@@ -106,6 +108,21 @@ def _kernel_get_attribute(value: int, attribute: int, kernel: int, device: int) 
     _store(value, _I32, linked.shared.static)
 
 
+def _tensor_map_encode_tiled(
+    map: int, data_type: int, rank: int, address: int, dims: int, strides: int, box: int, steps: int, *modes: int
+) -> None:
+    """Write a tensor map; `modes` are the interleave, the swizzle, the promotion and the fill."""
+
+    def read(of: Any, start: int, count: int) -> list[int]:
+        return list((of * min(max(count, 0), _MOST_DIMENSIONS)).from_address(start))
+
+    made = TensorMap.encode_tiled(
+        data_type, rank, address, read(ctypes.c_uint64, dims, rank), read(ctypes.c_uint64, strides, rank - 1),
+        read(ctypes.c_uint32, box, rank), read(ctypes.c_uint32, steps, rank), *modes,
+    )  # fmt: skip
+    ctypes.memmove(map, bytes(made), MAP_BYTES)
+
+
 FUNCTIONS: Mapping[str, tuple[Callable[..., None] | None, tuple[Any, ...]]] = MappingProxyType({
     "_cudaLibraryLoadData": (None, ()),  # of each library
     "_cudaLibraryGetKernel": (_get_kernel, (_POINTER, _POINTER, _POINTER)),
@@ -115,6 +132,8 @@ FUNCTIONS: Mapping[str, tuple[Callable[..., None] | None, tuple[Any, ...]]] = Ma
     "_cudaFuncSetAttribute": (_accepted, (_POINTER, _I32, _I32)),
     "_cudaKernelSetAttributeForDevice": (_accepted, (_POINTER, _I32, _I32, _I32)),
     "_cuKernelGetAttribute": (_kernel_get_attribute, (_POINTER, _I32, _POINTER, _I32)),
+    "cuda_dialect_assert_success": (_accepted, (_I32,)),
+    "_cuTensorMapEncodeTiled": (_tensor_map_encode_tiled, (_POINTER, _I32, _I32, *[_POINTER] * 5, *[_I32] * 4)),
 })  # fmt: skip
 """The functions that there are, with the types of their arguments; all return an i32."""
 
