@@ -59,6 +59,8 @@ def test_questions_are_answered_for_the_active_device() -> None:
             assert (properties.major, properties.regs_per_multiprocessor) == (9, 65536) and x.is_cuda
         with pytest.raises(wm.UnsupportedError, match=r"memory_allocated is not answered where cuda='cpu'"):
             torch.cuda.memory_allocated()
+        with pytest.raises(wm.UnsupportedError, match=r"torch\.cuda\.CUDAGraph is not answered where cuda='cpu'"):
+            torch.cuda.CUDAGraph()
     assert [getattr(torch.cuda, name) for name in torch.cuda.__all__] == before
 
 

@@ -7,7 +7,9 @@ The rules:
 2. A library is the PTX of the kernels of one compiled module, whatever machine code is loaded; a kernel is an entry of
    it. Their handles are numbers that are never used twice, and hold nothing alive.
 3. Sizes of shared memory and of clusters are checked by each launch. So attributes that allow them are accepted.
-4. Attributes of a launch about priority, scheduling, caches and the order of launches are accepted: a launch is over
+4. A cooperative launch of more blocks than the multiprocessors hold by their threads returns CUDA's error 720, which the DSL raises, as
+   on a GPU. Registers and shared memory, which may leave room for fewer, are not counted.
+5. Attributes of a launch about priority, scheduling, caches and the order of launches are accepted: a launch is over
    before the next one begins.
 """
 
@@ -17,19 +19,22 @@ import ctypes
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from itertools import count
+from math import prod
 from types import MappingProxyType
 from typing import Any
 from weakref import WeakValueDictionary
 
 from .._arguments import suggestion
 from ..errors import OperandError, UnsupportedError
+from ..isa import TARGETS
 from ..layouts import MAP_BYTES, TensorMap
+from ..machine import MULTIPROCESSORS
 from ..ptx import PtxEntry, PtxModule
 from .active_gpu import current, failures
 from .device_attributes import attribute_of
 from .launch_configs import launch_config
 
-_UNKNOWN_ERROR = 999
+_UNKNOWN_ERROR, _TOO_LARGE = 999, 720  # cudaErrorUnknown, cudaErrorCooperativeLaunchTooLarge
 _handles = count(1 << 20)
 _I32, _POINTER = ctypes.c_int32, ctypes.c_void_p
 
@@ -75,13 +80,18 @@ def _get_kernel(kernel: int, library: int, name: int) -> None:
     _store(kernel, ctypes.c_uint64, _libraries[library].kernel(ctypes.string_at(name).decode()).handle)
 
 
-def _launch_kernel_ex(config: int, kernel: int, args: int) -> None:
+def _launch_kernel_ex(config: int, kernel: int, args: int) -> int:
     entry = _kernels[kernel].entry
     pointers = (ctypes.c_uint64 * len(entry.parameters)).from_address(args) if entry.parameters else ()
+    sizes, target = launch_config(config), TARGETS[current().target]
+    at_once = MULTIPROCESSORS * max(1, target.threads_per_sm // max(1, prod(sizes.block)))
+    if sizes.cooperative and prod(sizes.grid) > at_once:
+        return _TOO_LARGE
     params = bytearray(max((x.offset + x.size for x in entry.parameters), default=0))
     for at, pointer in zip(entry.parameters, pointers, strict=True):
         params[at.offset : at.offset + at.size] = ctypes.string_at(pointer, at.size)
-    current().launch(entry, launch_config(config), bytes(params))
+    current().launch(entry, sizes, bytes(params))
+    return 0
 
 
 def _get_device(device: int) -> None:
@@ -123,7 +133,7 @@ def _tensor_map_encode_tiled(
     ctypes.memmove(map, bytes(made), MAP_BYTES)
 
 
-FUNCTIONS: Mapping[str, tuple[Callable[..., None] | None, tuple[Any, ...]]] = MappingProxyType({
+FUNCTIONS: Mapping[str, tuple[Callable[..., int | None] | None, tuple[Any, ...]]] = MappingProxyType({
     "_cudaLibraryLoadData": (None, ()),  # of each library
     "_cudaLibraryGetKernel": (_get_kernel, (_POINTER, _POINTER, _POINTER)),
     "_cudaLaunchKernelEx": (_launch_kernel_ex, (_POINTER, _POINTER, _POINTER)),
@@ -164,17 +174,16 @@ def _refused(name: str) -> Callable[..., None]:
     return refuse
 
 
-def _exported(name: str, function: Callable[..., None], *types: Any) -> Any:
+def _exported(name: str, function: Callable[..., int | None], *types: Any) -> Any:
     """Return a function as C calls it (rule 1)."""
 
     def call(*args: Any) -> int:
         __tracebackhide__ = True
         try:
-            function(*(x or 0 for x in args))
+            return function(*(x or 0 for x in args)) or 0
         except BaseException as error:  # of any kind: C cannot pass it on
             failures.append(error)
             return _UNKNOWN_ERROR
-        return 0
 
     call.__name__ = name
     return ctypes.CFUNCTYPE(_I32, *types)(call)
