@@ -228,11 +228,12 @@ def redirected_cuda(current: Current) -> Iterator[None]:
     """Make the CPU stand in for "cuda" within the context, in which a device is active."""
     import torch
 
+    overrides: Any = torch.overrides
     with ExitStack() as replaced:
         for holder, name, value in _replacements(torch, current):
             put(replaced, holder, name, value)
         mode = tensor_mode()
-        if not any(isinstance(x, mode) for x in torch.overrides._get_current_function_mode_stack()):
+        if not any(isinstance(x, mode) for x in overrides._get_current_function_mode_stack()):
             replaced.enter_context(mode())  # once: the inner one of two would take the outer one's answers for genuine
         yield
 

@@ -1,6 +1,6 @@
 """What the runtime of CUDA does for host code: memory of the device, and cooperative launches that do not fit."""
 
-# mypy: disable-error-code="untyped-decorator, no-untyped-def, no-untyped-call, attr-defined"
+# mypy: disable-error-code="untyped-decorator, no-untyped-def, no-untyped-call, attr-defined, name-defined"
 
 from __future__ import annotations
 

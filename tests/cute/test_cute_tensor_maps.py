@@ -1,10 +1,11 @@
 """Tensor maps that the DSL's host code has the driver encode."""
 
-# mypy: disable-error-code="untyped-decorator, no-untyped-def, no-untyped-call, attr-defined, misc"
+# mypy: disable-error-code="untyped-decorator, no-untyped-def, no-untyped-call, attr-defined, name-defined"
 
 from __future__ import annotations
 
 import ctypes
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,8 +27,8 @@ from cutlass.experimental import primitives as prims
 @cute.kernel
 def copying(box: cutlass.GridConstant[cuda.TensorMap], y: cute.Tensor):
     thread, _, _ = cute.arch.thread_idx()
-    tile = cutlass.Array(cutlass.Float32, (8, 32), space=cutlass.AddressSpace.smem)
-    full = cutlass.Array(cutlass.Int64, 1, space=cutlass.AddressSpace.smem)
+    tile: Any = cutlass.Array(cutlass.Float32, (8, 32), space=cutlass.AddressSpace.smem)
+    full: Any = cutlass.Array(cutlass.Int64, 1, space=cutlass.AddressSpace.smem)
     if prims.elect_sync():
         prims.mbarrier_init(full, 1)
     prims.fence_mbarrier_init()

@@ -7,8 +7,8 @@ The rules:
 2. A library is the PTX of the kernels of one compiled module, whatever machine code is loaded; a kernel is an entry of
    it. Their handles are numbers that are never used twice, and hold nothing alive.
 3. Sizes of shared memory and of clusters are checked by each launch. So attributes that allow them are accepted.
-4. A cooperative launch of more blocks than the multiprocessors hold by their threads returns CUDA's error 720, which the DSL raises, as
-   on a GPU. Registers and shared memory, which may leave room for fewer, are not counted.
+4. A cooperative launch of more blocks than the multiprocessors hold by their threads returns CUDA's error 720, which
+   the DSL raises, as on a GPU. Registers and shared memory, which may leave room for fewer, are not counted.
 5. Attributes of a launch about priority, scheduling, caches and the order of launches are accepted: a launch is over
    before the next one begins.
 """
