@@ -86,8 +86,12 @@ def test_what_is_on_the_cpu_is_the_hosts(capfd: pytest.CaptureFixture[str]) -> N
         y = torch.zeros(32, device="cuda")
         for x in (torch.arange(32.0), np.arange(32, dtype=np.float32)):
             printed(from_dlpack(x))
-            with pytest.raises(HazardError, match="bounds"):
+            with pytest.raises(HazardError, match="bounds") as caught:
                 read(from_dlpack(x), from_dlpack(y))
+            (note,) = caught.value.__notes__
+            assert (
+                note == "the array float32[32] is memory of the host: with cuda='cpu', kernels take tensors on \"cuda\""
+            )
         read(from_dlpack(torch.arange(32.0).cuda()), from_dlpack(y))
         assert y.tolist() == list(range(32))
     assert capfd.readouterr().out.count("31.000000") == 2

@@ -45,7 +45,7 @@ from .compiled_hosts import (
 )
 from .counted_benchmarks import counting_functions
 from .cute_interface import CuteInterface, find_cute
-from .dlpack import as_gpu_memory
+from .dlpack import as_gpu_memory, described
 from .known_memory import storage_of
 from .python_answers import replaced_functions
 
@@ -189,6 +189,7 @@ def _replacements(cute: CuteInterface) -> Iterator[tuple[Any, str, Any]]:
     yield cute.compiler, "compile", keeping_ptx(cute.compiler.compile, cute)
     yield cute.compiler, "jit", with_functions(cute.compiler.jit)
     yield cute.base, "compile_and_jit", refusing(cute.base.compile_and_jit)
+    yield cute.base, "_func", _ending_at_caller(cute.base._func, cute.folder)
     compiled = cute.compiled
     yield compiled, "_load_cuda_library", raising(only_simulated(compiled._load_cuda_library), cute.folder)
     yield compiled, "__call__", _ending_at_caller(compiled.__call__, cute.folder)
@@ -232,11 +233,10 @@ def _told_tensor(make: Callable[..., None]) -> Any:
             raise UnsupportedError(f"enable_tvm_ffi: {NO_TVM_FFI}")
         make(self, tensor, *args, **options)
         session = current()
-        if session.cuda_on_cpu and _on_host(tensor):
-            return
-        described = as_gpu_memory(self._dlpack_data)
-        if described is not None and (storage := storage_of(tensor, described)) is not None:
-            session.memory.tell(self, storage)
+        on_host = session.cuda_on_cpu and _on_host(tensor)
+        found = (described if on_host else as_gpu_memory)(self._dlpack_data)
+        if found is not None and (storage := storage_of(tensor, found)) is not None:
+            (session.host_memory if on_host else session.memory).tell(self, storage)
 
     return made
 

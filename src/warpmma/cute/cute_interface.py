@@ -46,6 +46,7 @@ PRIVATE: Mapping[str, tuple[str, ...]] = MappingProxyType({
     "backend": ("cutlass.base_dsl.compile_backend", "LegacyCompilerBackend"),
     "base": ("cutlass.base_dsl.dsl", "BaseDSL"),
     "build": ("cutlass.base_dsl.dsl", "BaseDSL", "compile_and_jit"),
+    "direct": ("cutlass.base_dsl.dsl", "BaseDSL", "_func"),
     "dsls": ("cutlass.base_dsl.dsl", "DSLSingletonMeta", "_instances"),
     "results": ("cutlass.base_dsl.cache_helpers", "JitCacheDict"),
     "attribute": ("cutlass._mlir.ir", "StringAttr"),
