@@ -5,8 +5,8 @@ Front ends whose kernels take tensors of PyTorch share it. Each says which of it
 The rules:
 
 1. Tensors: those of `_cuda_tensors`.
-2. The functions of `torch.cuda` and `torch.accelerator` in `_ANSWERS` answer, those of `torch_answers` among them; any
-   other function of theirs is an error that names the nearest that answers.
+2. The functions of `torch.cuda` and `torch.accelerator` in `_answers` answer; any other function of theirs, and the
+   classes in `_REFUSED_CLASSES`, are an error that names the nearest that answers.
 3. No answer is invented that could decide a test: memory in use and time are not answered; a device's memory is that of
    the machine.
 4. Seeds and states of random numbers are those of the CPU's generator, not of a GPU's.
@@ -38,7 +38,7 @@ from .isa import TARGETS
 from .machine import MULTIPROCESSORS
 
 
-class SimulatedGpu(Protocol):
+class AnsweringGpu(Protocol):
     """What answers: an active device of a front end."""
 
     target: str
@@ -53,14 +53,14 @@ class SimulatedGpu(Protocol):
 
 
 _events = count(1)
-Current = Callable[[], SimulatedGpu]
+Current = Callable[[], AnsweringGpu]
 """Returns the active device; raises an error without one."""
 
 
 def has_gpu(torch: Any) -> bool:
     """Return whether PyTorch has a GPU, whatever answers for it."""
-    count = getattr(torch._C, "_cuda_getDeviceCount", None)  # a PyTorch for the CPU lacks it
-    return count is not None and count() > 0
+    number = getattr(torch._C, "_cuda_getDeviceCount", None)  # a PyTorch for the CPU lacks it
+    return number is not None and number() > 0
 
 
 def machine_memory(device: Any = None) -> tuple[int, int]:
@@ -69,7 +69,7 @@ def machine_memory(device: Any = None) -> tuple[int, int]:
     return os.sysconf("SC_AVPHYS_PAGES") * page, os.sysconf("SC_PHYS_PAGES") * page
 
 
-def _properties(gpu: SimulatedGpu) -> SimpleNamespace:
+def _properties(gpu: AnsweringGpu) -> SimpleNamespace:
     target = TARGETS[gpu.target]
     major, minor = gpu.capability
     return SimpleNamespace(
