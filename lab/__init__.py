@@ -6,7 +6,7 @@ none of this, and the package never imports it.
 * `check`: compares parts of warpmma with each other; needs no GPU.
 * `compare`: compares warpmma with a GPU, ptxas or Triton.
 * `record`: records what a GPU computes, for the tests (`tests/data`).
-* `measure`: finds out what a GPU does where PTX leaves it open.
+* `measure`: finds out what a GPU does where PTX leaves it open, and what a launch costs.
 * `solve`: solves the tables of the special-function unit from a GPU's results.
 * `accuracy`: measures the errors of the approximate functions.
 * `mutate`: makes kernels wrong, and counts the mistakes that the simulator finds.

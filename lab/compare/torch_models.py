@@ -189,7 +189,8 @@ def _cases() -> dict[str, Case]:
         "functions": Case(make=_of(lambda x: x.erf() + (x.abs() + 1).lgamma() + x.sin() + x.tanh(), (1000,))),
         "integers": Case(make=_small(500)),
         "gather": Case(make=_indexed(lambda x, i: x[i], (50, 8), 50, 20)),
-        "scatter": Case(make=_indexed(lambda x, i: torch.zeros(20, 8).index_add(0, i, x), (50, 8), 20, 50)),
+        # Not among the launches that were recorded on a GPU: its zeros were on the CPU then, which PyTorch refuses.
+        "scatter": Case(make=_indexed(lambda x, i: x.new_zeros(20, 8).index_add(0, i, x), (50, 8), 20, 50)),
         "embedding": Case(make=lambda: (nn.Embedding(50, 32), [torch.randint(50, (4, 7))])),
         "average pooling": Case(make=_module(lambda: nn.AvgPool2d(2), 2, 4, 8, 8)),
         "maximum pooling": Case(make=_module(lambda: nn.MaxPool2d(2), 2, 4, 8, 8)),

@@ -1,1 +1,1 @@
-"""Measurements of what a GPU does where PTX leaves it undefined."""
+"""Measurements of what a GPU does where PTX leaves it undefined, and of what a launch costs (`front_ends`)."""

@@ -2,9 +2,9 @@
 
 They are scripts of NVIDIA's repository `cutlass`, in its folder `examples/python/CuTeDSL`, and are not stored here.
 
-* `--examples THERE` runs them in the simulator with hazards as errors, each in a process of its own, with PyTorch's CPU
-  for "cuda" (rule 2), and writes the launches of each to FOLDER: PTX, sizes, parameter bytes, memory before and after.
-  An example that verifies its result does so. It needs the extra `cute` and PyTorch.
+* `--examples THERE` runs them in the simulator with hazards as errors, each in a process of its own, with the CPU for
+  PyTorch's "cuda" (`cuda="cpu"`), and writes the launches of each to FOLDER: PTX, sizes, parameter bytes, memory
+  before and after. An example that verifies its result does so. It needs the extra `cute` and PyTorch.
 * `--gpu` launches that PTX with those parameters on this machine's GPU, and compares memory byte for byte. It needs
   only the driver. `--keep FILE` writes hashes of the launches that are equal, with the names of GPU and driver.
 * `--compare` compares the launches of FOLDER with those of an H200, which are `tests/data/h200_cute.json`.
@@ -13,12 +13,11 @@ The rules:
 
 1. Of each kernel of an example, the first launch that changes memory is written: where the result is there already, a
    comparison would show nothing.
-2. What the examples ask `torch.cuda` is answered as with `warpmma.triton.device(..., cuda="cpu")`.
-3. On the GPU, memory lies at other addresses, equal modulo 512. Every word of 64 bits, in the parameters and in tables
+2. On the GPU, memory lies at other addresses, equal modulo 512. Every word of 64 bits, in the parameters and in tables
    of addresses, that leads into memory of the simulated launch leads to the same byte there. So does the first word of
    a tensor map. Tables that the kernel has written are compared with the addresses moved back.
-4. All launches of an example are compared separately, each from the memory that the simulator had before it.
-5. What is kept of a launch has none of NVIDIA's code: its sizes, and hashes of memory that it only reads, and of memory
+3. All launches of an example are compared separately, each from the memory that the simulator had before it.
+4. What is kept of a launch has none of NVIDIA's code: its sizes, and hashes of memory that it only reads, and of memory
    that it changes, afterwards. They are sorted, as addresses are others in every process. For the same reason tables of
    addresses have no hash, and parameters neither, whose padding is whatever was there.
 """
@@ -138,9 +137,9 @@ class Recorder:
     @contextmanager
     def recording(self) -> Iterator[None]:
         """Write the launches within the context (rule 1)."""
-        from warpmma.cute import kernel_launches, runtime_functions
+        from warpmma.cute import CuteDevice
 
-        with patch.object(runtime_functions, "launch", self._wrapped(kernel_launches.launch)):
+        with patch.object(CuteDevice, "launch", self._wrapped(CuteDevice.launch)):
             yield
 
     def _wrapped(self, launch: Any) -> Any:
@@ -178,9 +177,7 @@ def simulate(name: str, examples: Path, folder: Path) -> None:
     """Run an example in this process, and write its launches."""
     import torch
 
-    from warpmma import Device, cute
-    from warpmma.triton.active_device import ActiveDevice, active
-    from warpmma.triton.cuda_as_cpu import TorchAnswers, redirected_cuda
+    from warpmma import cute
 
     case = CASES[name]
     torch.manual_seed(_SEED)
@@ -188,10 +185,8 @@ def simulate(name: str, examples: Path, folder: Path) -> None:
     text = path.read_text()
     for piece in case.without:
         text = text.replace(piece, "")
-    active.append(ActiveDevice(Device("sm_90a"), (90,), {}))  # rule 2
-    TorchAnswers().give()
     sys.argv, recorder = [str(path), *case.arguments.split()], Recorder(folder, name)
-    with tempfile.TemporaryDirectory() as place, cute.device("sm_90"), redirected_cuda(), recorder.recording():
+    with tempfile.TemporaryDirectory() as place, cute.device("sm_90", cuda="cpu"), recorder.recording():
         changed = Path(place) / path.name
         changed.write_text(text)
         start = time.process_time()  # after the imports of PyTorch and the DSL
@@ -273,7 +268,7 @@ def compare_on_gpu(driver: Any, path: Path) -> str:
 
 
 def described(path: Path) -> dict[str, Any]:
-    """Return what is kept of a launch (rule 5)."""
+    """Return what is kept of a launch (rule 4)."""
     row, kept = _read(path)
     read, written = list[str](), list[str]()
     for i, (_, _, addresses) in enumerate(row["pieces"]):

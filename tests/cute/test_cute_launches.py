@@ -150,6 +150,7 @@ def test_a_hazard_names_the_line_of_python() -> None:
     hazard = caught.value.hazard
     assert hazard.kind == "race" and hazard.site.line == line_of(reversing, "tile[63 - thread]")
     assert hazard.site.file.endswith("test_cute_launches.py")
+    assert len(caught.traceback) == 2  # this line, and the DSL's function that stands for `reverse`
 
 
 def test_a_hazard_of_a_compiled_function_ends_at_its_call() -> None:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import ctypes
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -107,6 +108,16 @@ def test_benchmarks_count_instructions() -> None:
         assert counted == gpu.instructions > 0 and len(gpu.launches) == 1
         again = testing.benchmark(compiled, workspace_generator=lambda: given, workspace_count=3)
         assert again == counted and testing.get_workspace_count(64, 2, 3) == 1
+
+
+def test_machine_code_is_not_exported(tmp_path: Path) -> None:
+    with wm.cute.device("sm_90"):
+        compiled = cute.compile(add, from_dlpack(X), from_dlpack(X), from_dlpack(X.copy()))
+        with pytest.raises(
+            wm.UnsupportedError, match=r"export_to_c writes machine code for a GPU.*export it outside of"
+        ):
+            compiled.export_to_c(file_path=str(tmp_path), file_name="add", function_prefix="add")
+    assert [*tmp_path.iterdir()] == []
 
 
 def test_clusters_that_fit() -> None:

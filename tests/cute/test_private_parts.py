@@ -17,6 +17,7 @@ pytest.importorskip("cutlass.cute")
 SIGNATURES = {
     "compile": ("self", "module", "pipeline"),
     "jit": ("self", "module", "opt_level", "shared_libs"),
+    "direct": ("self", "funcBody", "args", "kwargs"),
     "load": ("self",),
     "call": ("self", "args", "kwargs"),
     "bind": ("self", "device"),

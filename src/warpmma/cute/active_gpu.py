@@ -9,9 +9,11 @@ from typing import Any
 from .._sessions import ActiveDevices, Launches
 from .._text import counted
 from ..errors import OperandError
-from ..machine import Device, Launch
+from ..isa import TARGETS
+from ..machine import Device, HazardError, Launch
 from ..ptx import PtxEntry
 from .known_memory import KnownMemory
+from .launch_configs import LaunchConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,18 +60,49 @@ class CuteLaunch:
 class ActiveGpu:
     """The simulated GPU on which launches run, as they see it.
 
-    `arch` is what the DSL compiles for, `options` are those of every launch, and `memory` knows the memory of the
-    process that kernels may reach.
+    `arch` is what the DSL compiles for, `options` are those of every launch, `memory` knows the memory of the process
+    that kernels may reach. `cuda_on_cpu` says whether the CPU stands for PyTorch's "cuda", and `host_memory` knows the
+    memory of the host then, which they may not.
     """
 
-    def __init__(self, own: Device, arch: str, options: Mapping[str, Any]) -> None:
+    def __init__(self, own: Device, arch: str, options: Mapping[str, Any], *, cuda_on_cpu: bool = False) -> None:
+        self.cuda_on_cpu = cuda_on_cpu
         self.device, self.target, self.arch, self.options = own, own.target, arch, dict(options)
-        self.launches, self.memory = Launches[CuteLaunch](), KnownMemory()
+        self.launches = Launches[CuteLaunch]()
+        self.memory, self.host_memory = KnownMemory(), KnownMemory()
+
+    @property
+    def capability(self) -> tuple[int, int]:
+        """Its compute capability."""
+        return TARGETS[self.target].capability
 
     @property
     def instructions(self) -> int:
         """The number of instructions that warps have executed."""
         return self.launches.instructions
+
+    def launch(self, entry: PtxEntry, config: LaunchConfig, params: bytes) -> None:
+        """Run a kernel, and list it among the launches."""
+        __tracebackhide__ = True
+        device = self.device
+        try:
+            with self.memory.mapped(device, params):
+                report = entry.launch(
+                    device, config.grid, config.block, params=params, shared=config.shared, cluster=config.cluster,
+                    cooperative=config.cooperative, **self.options,
+                )  # fmt: skip
+        except HazardError as error:
+            found = error.hazard
+            if found.kind == "bounds" and (name := self.host_memory.name_of(found.address or 0)):
+                error.add_note(f"{name} is memory of the host: with cuda='cpu', kernels take tensors on \"cuda\"")
+            raise
+        self.launches.append(
+            CuteLaunch(
+                name=entry.name, grid=config.grid, block=config.block, cluster=config.cluster or (1, 1, 1),
+                shared=config.shared, cooperative=config.cooperative, params=params, entry=entry, device=device,
+                report=report,
+            )
+        )  # fmt: skip
 
     def __repr__(self) -> str:
         ran = counted(len(self.launches), "launch", "launches")

@@ -127,7 +127,7 @@ def raising(function: Callable[..., Any], folder: str) -> Any:
             if not failures:
                 raise
         if failures:
-            error = failures.pop()
+            error = failures[0]  # host code may go on after an error, and make others of it
             failures.clear()
             end_at_caller(error, folder)
             raise error from None

@@ -4,7 +4,9 @@ The rules:
 
 1. While a device is active, the DSL compiles for it and with lines of the source, its compiler keeps the PTX, its host
    code gets functions that launch that PTX (`compiled_hosts`), `cuda.bindings` answers for the device
-   (`python_answers`), and tensors of the CPU are called memory of the GPU (`dlpack`). All is restored afterwards.
+   (`python_answers`), and tensors of the CPU are called memory of the GPU (`dlpack`). All is restored afterwards. With
+   `cuda="cpu"` the CPU stands for PyTorch's "cuda", too (`_cuda_as_cpu`); then tensors that are not on "cuda" and
+   arrays of NumPy are memory of the host, which host code may read and kernels may not.
 2. Devices nest; the innermost is active, and gets the launches of all that was compiled with any of them. The DSL is
    one for all threads: only the thread that made a device active may make another one active.
 3. From sm_90 on the DSL compiles for the target with its own features: for sm_90, that is sm_90a.
@@ -16,11 +18,14 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from functools import wraps
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from .._arguments import check_choice
+from .._arrays import is_tensor
+from .._cuda_as_cpu import check_option, redirected_cuda
+from .._cuda_tensors import GENUINE, on_cuda
 from .._progress import Watched
 from .._sessions import put
 from .._tracebacks import end_at_caller
@@ -40,7 +45,7 @@ from .compiled_hosts import (
 )
 from .counted_benchmarks import counting_functions
 from .cute_interface import CuteInterface, find_cute
-from .dlpack import as_gpu_memory
+from .dlpack import as_gpu_memory, described
 from .known_memory import storage_of
 from .python_answers import replaced_functions
 
@@ -114,7 +119,7 @@ def arch_of(target: str) -> str:
 def device(
     target: str | Device, *, hazards: Policy | Mapping[str, Policy] = "error", contract: str = "ptxas",
     engine: Engine = "auto", threads: int | None = None, resident: int | None = None, limit: int | Limit | None = None,
-    seed: int = 0, progress: Watched = None, watch: Watch | None = None,
+    seed: int = 0, progress: Watched = None, watch: Watch | None = None, cuda: Literal["cpu"] | None = None,
 ) -> CuteDevice:  # fmt: skip
     """Make a simulated GPU, for `with warpmma.cute.device("sm_90"):`.
 
@@ -125,6 +130,9 @@ def device(
         contents.
     hazards, contract, engine, threads, resident, limit, seed, progress, watch
         Of every launch, as of `PtxEntry.launch`.
+    cuda : {"cpu"}, optional
+        Let the CPU stand for PyTorch's device "cuda", while the device is active, as of `warpmma.triton.device`.
+        Tensors on the CPU and arrays of NumPy are the host's memory then, as with a GPU.
 
     Returns
     -------
@@ -133,12 +141,13 @@ def device(
     Raises
     ------
     UnsupportedError
-        The DSL is not installed, or is another version than the one that is known.
+        The DSL is not installed, or is another version than the one that is known; PyTorch is not, and cuda is given.
     TargetError
         No such target, or one for which the DSL does not compile.
     """
     find_cute()
     check_choice("contract", contract, ("ptxas", "off"))
+    check_option(cuda)
     own, name = (target, target.target) if isinstance(target, Device) else (None, target)
     arch = arch_of(name)
     if own is not None and own.target != arch:
@@ -147,7 +156,7 @@ def device(
         "hazards": hazards, "contract": contract, "engine": engine, "threads": threads, "resident": resident,
         "limit": limit, "seed": seed, "progress": progress, "watch": watch,
     }  # fmt: skip
-    return CuteDevice(own or Device(arch), arch, options)
+    return CuteDevice(own or Device(arch), arch, options, cuda_on_cpu=cuda == "cpu")
 
 
 def _activate(session: CuteDevice) -> None:
@@ -163,6 +172,8 @@ def _activate(session: CuteDevice) -> None:
             for name, value in _SETTINGS.items():
                 put(settings, dsl.envar, name, value)
             put(settings, dsl.envar, "_arch", session.arch)
+        if session.cuda_on_cpu:
+            settings.enter_context(redirected_cuda(current))
 
     active.activate(session, replace, settle)
 
@@ -178,15 +189,24 @@ def _replacements(cute: CuteInterface) -> Iterator[tuple[Any, str, Any]]:
     yield cute.compiler, "compile", keeping_ptx(cute.compiler.compile, cute)
     yield cute.compiler, "jit", with_functions(cute.compiler.jit)
     yield cute.base, "compile_and_jit", refusing(cute.base.compile_and_jit)
+    yield cute.base, "_func", _ending_at_caller(cute.base._func, cute.folder)
     compiled = cute.compiled
     yield compiled, "_load_cuda_library", raising(only_simulated(compiled._load_cuda_library), cute.folder)
     yield compiled, "__call__", _ending_at_caller(compiled.__call__, cute.folder)
     yield compiled, "to", with_raising_executor(compiled.to, cute)
+    yield compiled, "export_to_c", _not_exported
     yield cute.tensor, "__init__", _told_tensor(cute.tensor.__init__)
     yield cute.pointer, "__init__", _told_pointer(cute.pointer.__init__)
     yield cute.raw_pointer, "__init__", _told_pointer(cute.raw_pointer.__init__)
     yield from replaced_functions(cute)
     yield from counting_functions(cute)
+
+
+def _not_exported(self: Any, *_: Any, **__: Any) -> None:
+    raise UnsupportedError(
+        f"{self.function_name}: export_to_c writes machine code for a GPU, and this was compiled for a simulated one: "
+        "compile and export it outside of `with warpmma.cute.device(...)`"
+    )
 
 
 def _ending_at_caller(function: Callable[..., Any], folder: str) -> Any:
@@ -212,11 +232,23 @@ def _told_tensor(make: Callable[..., None]) -> Any:
         if options.get("enable_tvm_ffi"):
             raise UnsupportedError(f"enable_tvm_ffi: {NO_TVM_FFI}")
         make(self, tensor, *args, **options)
-        described = as_gpu_memory(self._dlpack_data)
-        if described is not None and (storage := storage_of(tensor, described)) is not None:
-            current().memory.tell(self, storage)
+        session = current()
+        on_host = session.cuda_on_cpu and _on_host(tensor)
+        found = (described if on_host else as_gpu_memory)(self._dlpack_data)
+        if found is not None and (storage := storage_of(tensor, found)) is not None:
+            (session.host_memory if on_host else session.memory).tell(self, storage)
 
     return made
+
+
+def _on_host(x: Any) -> bool:
+    """Return whether an array is one of NumPy, or a tensor of PyTorch that is not on "cuda"."""
+    if isinstance(x, np.ndarray):
+        return True
+    if not is_tensor(x):
+        return False
+    with GENUINE():
+        return not on_cuda(x)
 
 
 def _told_pointer(make: Callable[..., None]) -> Any:

@@ -34,9 +34,8 @@ def as_gpu_memory(capsule: Any) -> DlpackTensor | None:
     OperandError
         It lies elsewhere.
     """
-    if (address := capsule_address(capsule, _UNVERSIONED)) is None:
+    if (record := _record(capsule)) is None:
         return None
-    record = DlpackRecord.from_address(address)
     if record.device_type != _CPU:
         raise OperandError(
             f"a tensor lies on device {record.device_id} of DLPack's type {record.device_type}; expected an array of "
@@ -44,6 +43,17 @@ def as_gpu_memory(capsule: Any) -> DlpackTensor | None:
         )
     record.device_type = _CUDA
     return _described(record)
+
+
+def described(capsule: Any) -> DlpackTensor | None:
+    """Describe a tensor, wherever it lies; None for what is not a capsule of DLPack."""
+    record = _record(capsule)
+    return None if record is None else _described(record)
+
+
+def _record(capsule: Any) -> DlpackRecord | None:
+    address = capsule_address(capsule, _UNVERSIONED)
+    return None if address is None else DlpackRecord.from_address(address)
 
 
 def _described(record: DlpackRecord) -> DlpackTensor:

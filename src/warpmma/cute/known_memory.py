@@ -79,6 +79,11 @@ class KnownMemory:
         for storage in _tensors_at(np.array([address], np.uint64)):
             self.tell(owner, storage)
 
+    def name_of(self, address: int) -> str:
+        """Return the name of the storage at an address; "" if none is known."""
+        found = self._into(np.array([address], np.uint64))
+        return found[0].name if found else ""
+
     @contextmanager
     def mapped(self, device: Device, params: bytes) -> Iterator[None]:
         """Map what the parameters of a launch lead to on a device within the context (rule 3)."""

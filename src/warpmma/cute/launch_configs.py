@@ -27,7 +27,7 @@ _ACCEPTED = frozenset((
     _IGNORE, _ACCESS_POLICY, _SYNCHRONIZATION, _CLUSTER_SCHEDULING, _SERIALIZATION, _EVENT, _PRIORITY, _DOMAIN_MAP,
     _DOMAIN, _PREFERRED_CLUSTER, _COMPLETION_EVENT, _CARVEOUT,
 ))  # fmt: skip
-"""Attributes that change no result (rule 4 of `runtime_functions`)."""
+"""Attributes that change no result (rule 5 of `runtime_functions`)."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,12 +7,15 @@ The rules:
 2. There is one device, number 0, with one context. Streams are numbers: a launch is over before the next one begins.
 3. The time between two events is the number of instructions that warps have executed, in microseconds: there is no
    time.
-4. Clusters that fit at once are as many as the multiprocessors have room for, a block in each.
+4. Memory that the runtime allocates is the device's; it is copied and filled at once.
+5. Clusters that fit at once are as many as the multiprocessors have room for, a block in each.
 """
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable, Iterator
+from functools import cache
 from itertools import count
 from typing import Any
 
@@ -34,16 +37,24 @@ def replaced_functions(cute: CuteInterface) -> Iterator[tuple[Any, str, Any]]:
     """Return what is replaced while a device is active: module, name and function (rule 1)."""
     tables = ((cute.driver, _driver_answers(cute)), (cute.runtime, _runtime_answers(cute)))
     for module, answers in tables:
-        for name in dir(module):
-            function = getattr(module, name)
-            if not name.startswith("cu") or isinstance(function, type) or not callable(function):
-                continue
-            if not name.endswith(("GetErrorName", "GetErrorString")):  # which ask no GPU
-                yield module, name, answers.get(name) or _refused(module.__name__, name, [*answers])
+        for name, refuse in _refusals(module, tuple(answers)):
+            yield module, name, answers.get(name, refuse)
     yield cute.hardware, "get_max_active_clusters", _most_clusters
 
 
-def _refused(module: str, name: str, known: list[str]) -> Callable[..., Any]:
+@cache
+def _refusals(module: Any, known: tuple[str, ...]) -> tuple[tuple[str, Callable[..., Any]], ...]:
+    """Return an error for each function of a module, by its name: there are hundreds, which are made once."""
+    functions = (name for name in dir(module) if name.startswith("cu") and callable(getattr(module, name)))
+    return tuple(
+        (name, _refused(module.__name__, name, known))
+        for name in functions
+        if not isinstance(getattr(module, name), type)
+        and not name.endswith(("GetErrorName", "GetErrorString"))  # which ask no GPU
+    )
+
+
+def _refused(module: str, name: str, known: tuple[str, ...]) -> Callable[..., Any]:
     def refuse(*_: Any, **__: Any) -> Any:
         raise UnsupportedError(
             f"{module}.{name} is not answered by a simulated GPU{suggestion(name, known)}; answered are "
@@ -54,7 +65,7 @@ def _refused(module: str, name: str, known: list[str]) -> Callable[..., Any]:
 
 
 def _most_clusters(self: Any, cluster_size: int, stream: Any = None) -> int:
-    """Rule 4."""
+    """Rule 5."""
     if not 0 < cluster_size <= 32:
         raise OperandError(f"a cluster of {shown(cluster_size)} blocks; expected 1 to 32")
     return max(1, MULTIPROCESSORS // cluster_size)
@@ -125,12 +136,34 @@ def _driver_answers(cute: CuteInterface) -> Answers:
 
 def _runtime_answers(cute: CuteInterface) -> Answers:
     runtime = cute.runtime
-    ok = runtime.cudaError_t.cudaSuccess
+    ok, kinds = runtime.cudaError_t.cudaSuccess, runtime.cudaMemcpyKind
 
     def nothing(*_: Any, **__: Any) -> tuple[Any]:
         return (ok,)
 
+    def free(pointer: Any) -> tuple[Any]:
+        if int(pointer):
+            current().device.free(int(pointer))
+        return (ok,)
+
+    def fill(pointer: Any, value: int, count: int) -> tuple[Any]:
+        current().device.write(int(pointer), bytes([value & 0xFF]) * count)
+        return (ok,)
+
+    def copy(to: Any, source: Any, count: int, kind: Any) -> tuple[Any]:
+        device, (to, source) = current().device, (int(to), int(source))
+        if kind not in (kinds.cudaMemcpyHostToDevice, kinds.cudaMemcpyDeviceToHost, kinds.cudaMemcpyDeviceToDevice):
+            raise UnsupportedError(f"cudaMemcpy: kind {kind}; expected from host to device, back, or within the device")
+        data = ctypes.string_at(source, count) if kind == kinds.cudaMemcpyHostToDevice else device.read(source, count)
+        if kind == kinds.cudaMemcpyDeviceToHost:
+            ctypes.memmove(to, data, count)
+        else:
+            device.write(to, data)
+        return (ok,)
+
     return {
+        "cudaMalloc": lambda size: (ok, current().device.allocate(size)), "cudaFree": free, "cudaMemset": fill,
+        "cudaMemcpy": copy,
         "cudaGetDeviceCount": lambda: (ok, 1), "cudaGetDevice": lambda: (ok, 0), "cudaSetDevice": nothing,
         "cudaDeviceGetAttribute": lambda attribute, device=0: (ok, _attribute(attribute)),
         "cudaDriverGetVersion": lambda: (ok, _VERSION), "cudaRuntimeGetVersion": lambda: (ok, _VERSION),

@@ -40,7 +40,7 @@ class Target(Shown):
     block, grid : (int, int, int)
         Maximum number of threads of a block, and of blocks of a grid, along x, y and z.
     registers_per_thread, registers_per_block : int
-        Of 32 bits.
+        Of 32 bits. A multiprocessor has as many as a block may have.
     cluster : int
         Maximum number of blocks of a cluster, if more than the portable 8 are requested with cudaFuncSetAttribute; 1
         where there are no clusters.

@@ -110,7 +110,7 @@ def _properties(original: Any, gpu: SimulatedGpu) -> Any:
 
     of_cpu = import_module("torch._inductor.runtime.hints").DeviceProperties(
         type="cpu", index=None, multi_processor_count=MULTIPROCESSORS, cc=gpu.ptx_numbers[0],
-        major=gpu.ptx_numbers[0] // 10, regs_per_multiprocessor=65536,
+        major=gpu.ptx_numbers[0] // 10, regs_per_multiprocessor=TARGETS[gpu.target].registers_per_block,
         max_threads_per_multi_processor=TARGETS[gpu.target].threads_per_sm,
         max_threads_per_block=1024, warp_size=32,
     )  # fmt: skip

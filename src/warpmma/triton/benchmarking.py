@@ -18,6 +18,7 @@ from types import SimpleNamespace
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from .._cuda_as_cpu import InstructionEvent
 from ..errors import UnsupportedError
 from .active_device import current
 from .argument_checks import given_to_triton
@@ -38,27 +39,9 @@ def count_instructions(
     return executed if quantiles is None else [executed for _ in quantiles]
 
 
-class InstructionEvent:
-    """A mark in the count of executed instructions."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    def record(self, stream: Any = None) -> None:
-        """Mark now."""
-        self.count = current().instructions
-
-    def synchronize(self) -> None:
-        """Do nothing: launches end before they return."""
-
-    def elapsed_time(self, end: InstructionEvent) -> float:
-        """Return instructions of warps until another mark (rule 4)."""
-        return float(max(100, end.count - self.count))
-
-
 DEVICE_INTERFACE = SimpleNamespace(
     synchronize=lambda device=None: None, current_device=lambda: current().number,
-    get_device_capability=lambda device=None: current().capability, Event=lambda **_: InstructionEvent(),
+    get_device_capability=lambda device=None: current().capability, Event=lambda **_: InstructionEvent(current),
 )  # fmt: skip
 """What `triton.testing.do_bench` uses of `torch.cuda`."""
 

@@ -22,9 +22,9 @@ import numpy as np
 import numpy.typing as npt
 
 from .._arrays import is_tensor
+from .._cuda_tensors import GENUINE
 from ..errors import OperandError
 from ..machine import Device, ProcessMemory, mapped_memory, memory_of, merged_memory
-from .cuda_tensors import GENUINE
 
 _LOWEST, _HIGHEST = 1 << 32, 1 << 56  # other numbers, such as indices, are not searched for
 _MOST_ADDRESSES = 1 << 16

@@ -26,6 +26,7 @@ from typing import Any, Literal
 import numpy as np
 
 from .._arguments import check_choice
+from .._cuda_as_cpu import TorchAnswers, check_option, redirected_cuda
 from .._progress import Watched
 from .._sessions import put
 from .._tracebacks import end_at_caller
@@ -38,7 +39,6 @@ from .active_device import ActiveDevice, active, current
 from .argument_checks import given_to_triton
 from .benchmarking import tuned_by_counting
 from .compiling import ptx_backend
-from .cuda_as_cpu import TorchAnswers, check_pytorch, redirected_cuda
 from .environment import described
 from .interface import TritonInterface, find_triton
 from .simulated_driver import driver_class
@@ -177,9 +177,7 @@ def device(
     """
     find_triton()
     check_choice("contract", contract, ("ptxas", "off"))
-    if cuda is not None:
-        check_choice("cuda", cuda, ("cpu",))
-        check_pytorch()
+    check_option(cuda)
     own, name = (target, target.target) if isinstance(target, Device) else (None, target)
     numbers = ptx_numbers(name, ptx_target)
     wanted = device_target(name, numbers)
@@ -238,14 +236,14 @@ def uninstall() -> None:
     _installed.pop()
 
 
-_answers = TorchAnswers()
+_answers = TorchAnswers(current)
 _installed: list[TritonDevice] = []
 
 
 def _activate(session: TritonDevice) -> None:
     def settle(settings: ExitStack) -> None:
         _answers.give()
-        settings.enter_context(redirected_cuda() if session.cuda_on_cpu else nullcontext())
+        settings.enter_context(redirected_cuda(current) if session.cuda_on_cpu else nullcontext())
 
     active.activate(session, lambda replaced: _replace(find_triton(), replaced), settle)
 

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from .. import ptx
-from ..isa import TARGETS
+from ..isa import TARGETS, Target
 from ..machine import MULTIPROCESSORS
 from .active_device import current
 from .benchmarking import DEVICE_INTERFACE, NO_CACHE, count_instructions
@@ -28,7 +28,7 @@ def utilities(most_threads: bool) -> SimpleNamespace:
         """Read PTX: module, entry, registers of a thread (see `_registers`), spills, and most threads."""
         module = ptx.load(text, f"{name}.ptx")
         entry = ptx.PtxEntry(module, module[name].name, index_name="program_id")
-        loaded = module, entry, _registers(text.decode()), 0
+        loaded = module, entry, _registers(text.decode(), TARGETS[current().target]), 0
         return (*loaded, 1024) if most_threads else loaded
 
     def properties(device: Any = None) -> dict[str, int]:
@@ -48,14 +48,14 @@ def utilities(most_threads: bool) -> SimpleNamespace:
     )  # fmt: skip
 
 
-def _registers(text: str) -> int:
+def _registers(text: str, target: Target) -> int:
     """Return what the text declares, in registers of 32 bits; at most what as many threads can have.
 
     ptxas needs fewer. Those who ask compute how many blocks a multiprocessor holds.
     """
     declared = sum(int(n) * (2 if "64" in kind else 1) for kind, n in _REGISTERS.findall(text))
     threads = [int(n) for n in _THREADS.findall(text)] or [128]
-    return max(16, min(declared, 255, 65536 // max(threads) // 8 * 8))
+    return max(16, min(declared, 255, target.registers_per_block // max(threads) // 8 * 8))
 
 
 @cache

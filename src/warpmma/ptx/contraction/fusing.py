@@ -66,7 +66,7 @@ def contracted(function: Function, target: str = "sm_90") -> Contraction:
     if again is not function:
         function, found = again, traced(again, target)
     rewriting = _Rewriting(function, found)
-    those = [StretchProducts(found, *each) for each in zip(found.stretches, found.wanted.bits, strict=True)]
+    those = [StretchProducts(found, *each) for each in zip(found.stretches, found.wanted, strict=True)]
     for one in those:
         rewriting.fuse(one)
     rewriting.unpredicted(those)

@@ -143,7 +143,7 @@ class StretchProducts:
         for i in stretch:
             self._statement(i, counted[i])
         for register, (product, _) in self.of.items():
-            if wanted >> found.wanted.number[register] & 1:
+            if wanted >> found.numbers[register] & 1:
                 product.escapes = True
                 if not product.refused:
                     self.escaping[register] = product

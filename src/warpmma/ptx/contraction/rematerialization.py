@@ -56,7 +56,7 @@ class _Remaking:
     def _readers(self) -> Mapping[Register, list[int]]:
         """List the statements that count and read each register."""
         found: dict[Register, list[int]] = {}
-        for stretch, live in zip(self.flow.stretches, self.flow.wanted.bits, strict=True):
+        for stretch, live in zip(self.flow.stretches, self.flow.wanted, strict=True):
             for i in reversed(stretch):
                 counts, live = self.flow.step(i, live)
                 one = self.flow.statements[i]

@@ -23,7 +23,7 @@ from ..._dataflow import settle
 from ...isa import since
 from ..text import Function, Immediate, Label, Mnemonic, Statement, Symbol
 from .control_flow import JUMPS, graph
-from .registers_used import Register, RegisterSets, Uses, arithmetic, pure, uses
+from .registers_used import Register, Uses, arithmetic, pure, uses
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,8 @@ class Flow:
 
     statements: dict[int, Statement]
     stretches: list[list[int]]  # statements in the order in which they run
-    wanted: RegisterSets  # registers that are live after each stretch
+    numbers: dict[Register, int]  # of the bit that stands for each register
+    wanted: list[int]  # registers that are live after each stretch, as bits
     joined: list[frozenset[int]]  # stretches that may follow each one in one block, where a loop is unrolled (rule 4)
     dropped: list[int]  # statements of blocks without live ones: they stay in the body, and run
     uses: dict[int, Uses]
@@ -86,7 +87,7 @@ class Flow:
 
         Also return whether it is live (rule 3).
         """
-        one, used, number = self.statements[i], self.uses[i], self.wanted.number
+        one, used, number = self.statements[i], self.uses[i], self.numbers
         wanted = not pure(one)
         for register in used.written:
             bit = 1 << number[register]
@@ -108,7 +109,8 @@ def traced(function: Function, target: str) -> Flow:
     used = {i: uses(one) for i, one in statements.items()}
     constants = _constants(statements, used)
     blocks = [Block(block.numbers, sorted({*block.successors})) for block in graph(function)]  # rule 1, not joined
-    found = Flow(statements, [], RegisterSets(_registers(statements, used)), [], [], used, constants)
+    numbers = {x: i for i, x in enumerate(dict.fromkeys(_registers(statements, used)))}
+    found = Flow(statements, [], numbers, [], [], [], used, constants)
     wanted = _wanted(found, blocks)
     while _emptied(found, blocks, wanted):
         wanted = _wanted(found, blocks)
@@ -128,7 +130,7 @@ def traced(function: Function, target: str) -> Flow:
                 parts[-1].append(i)
         parts_of.append(range(len(found.stretches), len(found.stretches) + len(parts)))
         found.stretches += [part[::-1] for part in reversed(parts)]
-        found.wanted.bits += reversed(behind)
+        found.wanted += reversed(behind)
     for n, joined in enumerate(_joined(function, blocks, chains)):
         found.joined += [frozenset(k for m in joined for k in parts_of[m])] * len(parts_of[n])
     return found

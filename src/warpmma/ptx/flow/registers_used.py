@@ -5,10 +5,10 @@ A statement without a row (refused later), except control flow, writes its first
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple, overload
+from typing import NamedTuple
 
 from ...errors import WarpmmaError
 from ...isa import PtxInstruction, parse_any
@@ -16,45 +16,6 @@ from ...operations import Access, Operation, row
 from ..text import Element, Immediate, Negation, Operand, Place, Selection, Statement, Symbol, VectorOf, words_of
 
 Register = tuple[str, int]
-
-
-class RegisterSets(Sequence[set[Register]]):
-    """A sequence of sets of registers, stored as the bits of integers; each lookup builds a new set.
-
-    Attributes
-    ----------
-    bits : list of int
-        Each set: bit `number[register]` says whether it has a register.
-    number : mapping of Register to int
-
-    Examples
-    --------
-    >>> sets = RegisterSets([("%a", 0), ("%b", 0)])
-    >>> sets.bits.append(1 << sets.number["%b", 0])
-    >>> sets[0], len(sets)
-    ({('%b', 0)}, 1)
-    """
-
-    def __init__(self, registers: Iterable[Register]) -> None:
-        self.number: Mapping[Register, int] = {x: i for i, x in enumerate(dict.fromkeys(registers))}
-        self.bits: list[int] = []
-
-    def __len__(self) -> int:
-        return len(self.bits)
-
-    @overload
-    def __getitem__(self, at: int) -> set[Register]: ...
-    @overload
-    def __getitem__(self, at: slice) -> list[set[Register]]: ...
-    def __getitem__(self, at: int | slice) -> set[Register] | list[set[Register]]:
-        if isinstance(at, slice):
-            return [self._set(x) for x in self.bits[at]]
-        return self._set(self.bits[at])
-
-    def _set(self, bits: int) -> set[Register]:
-        return {register for register, i in self.number.items() if bits >> i & 1}
-
-
 _CONTROL_FLOW = frozenset(("bra", "brx", "call", "ret"))
 
 
