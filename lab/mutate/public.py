@@ -1,9 +1,11 @@
 """Make public kernels for sm_90a wrong, one statement of their PTX at a time: `python -m lab.mutate.public FOLDER`.
 
 Their PTX is not stored; FOLDER has it after `python -m lab.record.hopper FOLDER --compile`. Changes and verdicts
-are those of `lab.mutate.texts`, three seeds. There are 4,359 mutants, of which `--each N` takes at most N of each
-change of each kernel, at random; those in lines that the launch does not execute are left out. What is harmless, and
-why, is in `lab/mutate/harmless_public.py`. Tensor maps are bytes of the launch here, and are not changed.
+are those of `lab.mutate.texts`, three seeds. There are 11,612 mutants, of which `--each N` takes at most N of each
+change of each kernel, at random; those in lines that no launch executes are left out. One that nothing notices and no
+argument explains runs again with more turns, if there is such a launch (`lab.mutate.public_longer`), as do those in
+lines that this one alone executes. What is harmless, and why, is in `lab/mutate/harmless_public.py`. Tensor maps are
+bytes of the launch here, and are not changed.
 
 A launch takes seconds, so one answers for both levels. "strict" looks for all that the default level looks for: where
 it finds nothing under a seed, the default level finds nothing. The rules that only "strict" reports are noted, and the
@@ -18,7 +20,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -30,6 +32,7 @@ import warpmma as wm
 from lab.mutate.campaign import Names, campaign, command_line, parsed, sampled
 from lab.mutate.harmless import reason
 from lab.mutate.harmless_public import HARMLESS
+from lab.mutate.public_longer import LONGER, longer_run
 from lab.mutate.text_operators import TextMutant, text_mutants
 from lab.mutate.text_places import changed
 from lab.mutate.text_subjects import MapChange, TextSubject
@@ -71,6 +74,14 @@ PUBLIC: dict[str, Public] = {
     "pingpong_e4m3_fast": Public(launch=1, stage=64 * 128),
     "flash_f16": Public(launch=1, stage=128 * 128, limit=800_000),
     "grouped_f16": Public(launch=0, stage=128 * 128),
+    "streamk_f16": Public(launch=2, stage=128 * 128),
+    "cooperative_f16_cluster_2x2": Public(launch=0, stage=128 * 128),
+    "grouped_pingpong_e4m3_cluster_2x1": Public(launch=0, stage=64 * 128),
+    "blockwise_e4m3": Public(launch=1, stage=128 * 128),
+    "mixed_s8_f16": Public(launch=1, stage=128 * 64),
+    "deepgemm_bf16": Public(launch=1, stage=128 * 128),
+    "deepgemm_e4m3_groups": Public(launch=0, stage=128 * 128),
+    "kittens_ring_bf16": Public(launch=1, stage=6 * 64 * 128),
 }
 """The kernels, by their names in `lab.programs.hopper_kernels`."""
 
@@ -84,10 +95,13 @@ class PublicSubject(TextSubject):
     run : Run
     limit : int
         As in `Public`.
+    more_turns : bool
+        Whether the run is the one with more turns.
     """
 
     run: Run = field(repr=False, compare=False)
     limit: int
+    more_turns: bool = False
 
     def launch(self, kernel: Any, change: MapChange | None = None, **options: Any) -> list[npt.NDArray[Any]]:
         """Run the entry on a new device; return its outputs."""
@@ -113,26 +127,42 @@ def _mutants(title: str, folder: Path) -> dict[str, TextMutant]:
 
 
 @cache
-def _executed(title: str, folder: Path) -> frozenset[int]:
+def _executed(subject: PublicSubject) -> frozenset[int]:
     """Return the lines of a kernel that its launch executes."""
-    subject = public_subject(title, folder)
     kernel = wm.ptx.load(subject.read(), subject.name)[subject.name]
     _, _, reports = simulate({subject.name: kernel}, subject.run, "sm_90a", hazards="off", limit=subject.limit)
     return frozenset(int(site.in_text.split(":")[-2]) for x in reports for site in x.costs.instructions)
 
 
 def _judge(folder: Path, names: Names) -> Verdict:
-    """Run a mutant."""
+    """Run a mutant; one that nothing notices and no argument explains runs again, with more turns."""
     mutant = _mutants(names[0], folder)[names[1]]
-    what, why, detail = _tried(mutant)
+    argument = reason(*names, HARMLESS)
+    what = why = detail = ""
+    for subject in _launched(names[0], mutant, folder):
+        what, why, detail = _tried(replace(mutant, subject=subject))
+        if what != "same" or argument:
+            break
     if what == "same":
-        argument = reason(*names, HARMLESS)
         what, why = ("harmless", argument) if argument else ("unnoticed", "")
     line = mutant.line.replace(mutant.subject.name, names[0])
     return Verdict(
         subject=names[0], mutation=names[1], line=line, what=what, why=why,
         detail=detail.replace(mutant.subject.name, names[0]),
     )  # fmt: skip
+
+
+@cache
+def _longer(title: str, folder: Path) -> PublicSubject | None:
+    subject, run = public_subject(title, folder), longer_run(title)
+    return None if run is None else replace(subject, run=run, limit=LONGER[title].limit, more_turns=True)
+
+
+def _launched(title: str, mutant: TextMutant, folder: Path) -> Iterator[PublicSubject]:
+    """Yield the launches that execute the line of a mutant: that of the table, then the one with more turns."""
+    for subject in (public_subject(title, folder), _longer(title, folder)):
+        if subject is not None and _line(mutant) in _executed(subject):
+            yield subject
 
 
 @contextmanager
@@ -195,9 +225,11 @@ def _chosen(names: list[Names], each: int | None) -> list[Names]:
     groups: dict[Names, list[Names]] = defaultdict(list)
     for title, mutation in names:
         groups[title, mutation.partition(":")[0]].append((title, mutation))
-    draw = random.Random(0)
+    draws: dict[str, random.Random] = defaultdict(lambda: random.Random(0))  # a kernel's do not depend on the others
     kept = {
-        x for those in groups.values() for x in (those if each is None else draw.sample(those, min(each, len(those))))
+        x
+        for (title, _), those in groups.items()
+        for x in (those if each is None else draws[title].sample(those, min(each, len(those))))
     }
     return [x for x in names if x in kept]
 
@@ -217,8 +249,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not names:
         parser.error(f"no kernel of {options.folder} has a mutant whose name contains {options.only!r}")
     chosen = sampled(_chosen(names, options.each), options.sample)
-    names = [(x, m) for x, m in chosen if _line(_mutants(x, options.folder)[m]) in _executed(x, options.folder)]
-    print(f"{len(chosen) - len(names)} of {len(chosen)} are in lines that the launch does not execute", file=sys.stderr)
+    names = [x for x in chosen if any(_launched(x[0], _mutants(x[0], options.folder)[x[1]], options.folder))]
+    print(f"{len(chosen) - len(names)} of {len(chosen)} are in lines that no launch executes", file=sys.stderr)
     if options.list:
         print("\n".join(f"{subject}: {mutant}" for subject, mutant in names))
         return 0
