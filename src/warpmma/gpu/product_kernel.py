@@ -193,7 +193,7 @@ def _format(called: str, name: str, converted: str | None = None) -> str:
     width = fmt.bits
     constants = {"width": width, "bytes": max(8, 1 << (width - 1).bit_length()) // 8}
     if not isinstance(fmt, FloatFormat):
-        return _struct(called, {**constants, "integer": 1, "is_signed": int(fmt.signed)})
+        return _struct(called, {**constants, "integer": 1, "emin": 0, "is_signed": int(fmt.signed)})
     if width == 64:
         return _struct(called, {**constants, "integer": 0, "emin": fmt.emin})
     nowhere = 1 << 30  # no magnitude is that large but of f32 and tf32, which have infinities
