@@ -84,7 +84,7 @@ def kernel_of(form: ProductForm) -> ProductKernel:
     """Return the kernel of a form; `UnsupportedError` for one that has none."""
     recipe, unit = form.recipe, form.recipe.unit
     logical = 2 if form.width else 1
-    cut = _steps(form, logical)
+    cut = _steps(form)
     stored = [i for step in cut for i in step]
     step, instruction = len(cut[0]) * logical, len(stored) * logical
     if len({len(x) for x in cut}) > 1:
@@ -120,13 +120,14 @@ _SOURCE = {
 }  # fmt: skip
 
 
-def _steps(form: ProductForm, logical: int) -> list[list[int]]:
+def _steps(form: ProductForm) -> list[list[int]]:
     """Cut the products of an instruction, of a sparse one the stored ones, into steps."""
     unit = form.recipe.unit
     if isinstance(unit, FusedDotAdd):
         return [list(x) for x in fused_steps(form.recipe.order, unit.products, form.k)]
-    if isinstance(unit, Popcount) or (isinstance(unit, IntegerSum) and not unit.saturate):
-        return [list(range(_CHUNK * _PER_WORD // logical))]  # sums that wrap may be cut anywhere
+    wraps = isinstance(unit, Popcount) or (isinstance(unit, IntegerSum) and not unit.saturate)
+    if wraps and not form.width:
+        return [list(range(_CHUNK * _PER_WORD))]  # they may be cut anywhere
     return [list(range(form.k))]
 
 
