@@ -48,7 +48,7 @@ __device__ __forceinline__ void load_a(const Product& g, Panels& p, s64 batch, s
     const s64 i = row + lane;
     if (i >= g.m || k >= g.k) continue;  // padding would meet padding
     const int met = g.chosen[batch * g.of_chosen.batch + i * g.of_chosen.outer + k * g.of_chosen.along];
-    put_a(p, PLACE[met] - int(start % INSTRUCTION), lane,
+    put_a(p, int(place / each * INSTRUCTION - start) + PLACE[met], lane,
           code_at<A>(g.a, base + i * g.of_a.outer + k * g.of_a.along));
   }
 #else
