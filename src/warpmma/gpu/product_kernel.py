@@ -90,21 +90,22 @@ def kernel_of(form: ProductForm) -> ProductKernel:
     if len({len(x) for x in cut}) > 1:
         raise UnsupportedError(f"engine='cuda' does not do {recipe}: its steps differ; use engine='native' or 'numpy'")
     order = _columns_of(stored, form.width) if form.width else stored
-    chunk = step * max(1, -(-_CHUNK * (_PER_WORD if isinstance(unit, IntegerSum | Popcount) else 1) // step))
-    rows, columns = _tile(form, chunk)
+    in_order = order == list(range(instruction))
+    chunk = step if in_order else instruction  # a chunk of what is not in order is of whole instructions
+    chunk *= max(1, -(-_CHUNK * (_PER_WORD if isinstance(unit, IntegerSum | Popcount) else 1) // chunk))
+    rows, columns, blocks = _tile(form, chunk)
     numbers = {
         "RM": rows, "RN": columns, "CHUNK": chunk, "STEP": step, "INSTRUCTION": instruction,
         "SCALES": form.scales, "MOST_SLICES": MOST_SLICES, "SPARSE": int(bool(form.width)),
         "PARTIAL": int(form.partial), "AFTER": int(recipe.accumulate == "after"), "HAS_ALPHA": int(form.alpha),
-        "IN_ORDER": int(order == list(range(instruction))), "SETTLED": int(isinstance(unit, GroupedDotAdd)),
-        "BLOCKS": 1 if recipe.d == "f64" or form.partial else 2, "CHAINS_OF_FMA": int(isinstance(unit, FmaChain)),
+        "IN_ORDER": int(in_order), "SETTLED": int(isinstance(unit, GroupedDotAdd)),
+        "BLOCKS": blocks, "CHAINS_OF_FMA": int(isinstance(unit, FmaChain)),
         "SCALED": int(form.scales > 0), "TO_TF32": int(form.to_tf32),
         "AS_IT_IS": int(form.result == recipe.d == recipe.c and not form.alpha), **_of_unit(recipe, step, logical),
     }  # fmt: skip
-    lists = {"IN_STEPS": order, "PLACES": _inverse(order), "STORED_IN_STEPS": stored}
     words_of = {"VALUE": "double" if recipe.d == "f64" else "float", "FUSED": _fused(recipe)}
     defined = [f"#define {name} {value}" for name, value in (*numbers.items(), *words_of.items())]
-    defined += [f"#define {name} {', '.join(map(str, x))}" for name, x in lists.items()]
+    defined.append(f"#define PLACES {', '.join(map(str, _inverse(order)))}")
     code = "u64" if "f64" in (recipe.a, recipe.d) else "u32"
     formats = [_format("A", recipe.a, recipe.convert), _format("B", recipe.b, recipe.convert)]
     formats += [_format("C", recipe.c), _format("D", recipe.d), _format("Result", form.result)]
@@ -143,22 +144,28 @@ def _inverse(order: list[int]) -> list[int]:
     return [places[i] for i in range(len(order))]
 
 
-def _tile(form: ProductForm, chunk: int) -> tuple[int, int]:
-    """Return the rows and columns of a thread, such that the panels fit into 48 KiB and accumulators into registers."""
+def _tile(form: ProductForm, chunk: int) -> tuple[int, int, int]:
+    """Return the rows and columns of a thread, and the blocks of a multiprocessor.
+
+    The panels have to fit into 48 KiB, accumulators into registers.
+    """
     if isinstance(form.recipe.unit, FusedDotAdd) and chunk > 2 * _CHUNK:
-        return 2, 4
-    return (4, 4) if isinstance(form.recipe.unit, GroupedDotAdd) or form.recipe.d == "f64" else (4, 8)
+        return 2, 4, 2
+    if isinstance(form.recipe.unit, GroupedDotAdd) or form.recipe.d == "f64":
+        return 4, 4, 2
+    return 4, 8, 1 if form.partial else 2
 
 
 def _of_unit(recipe: Recipe, step: int, logical: int) -> dict[str, int]:
     """Return the parameters of a unit."""
     match recipe.unit:
         case FusedDotAdd() as unit:
-            fits = int((1 << _INT_BITS) / (_largest(recipe) * 2.0**unit.fraction_bits))  # products in an int32
-            runs = -(-step // logical // fits)
+            products, most = step // logical, _largest(recipe) * 2.0**unit.fraction_bits
+            runs = -(-products // int(2**_INT_BITS / most))
+            wraps = products / runs * most + 2 ** (unit.fraction_bits + 1) >= 2**_INT_BITS
             return {
                 "F": unit.fraction_bits, "FLOOR": unit.floor, "RESULT_BITS": unit.result_bits,
-                "NEAREST": int(unit.rounding == "rn"), "RUNS": runs, "SCALE_NAN": 255,
+                "NEAREST": int(unit.rounding == "rn"), "RUNS": runs, "MAY_WRAP": int(wraps), "SCALE_NAN": 255,
             }  # fmt: skip
         case GroupedDotAdd() as unit:
             return {

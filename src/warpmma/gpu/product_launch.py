@@ -13,15 +13,16 @@ from .._records import Shown
 from ..errors import UnsupportedError
 from .product_kernel import MOST_SLICES, THREADS, ProductKernel
 
+_MOST_LENGTH = 1 << 30
 _STRIDES = np.dtype([("batch", "<i8"), ("outer", "<i8"), ("along", "<i8")])
 _POINTERS = ("a", "b", "c", "chosen", "scale_a", "scale_b", "alpha", "d")
 _MATRICES = ("of_a", "of_b", "of_c", "of_chosen", "of_scale_a", "of_scale_b")
-_NUMBERS = ("of_alpha", "batch", "m", "n", "k", "blocks", "instructions", "promote")
+_NUMBERS = ("m", "n", "k", "blocks", "instructions", "promote", "slices")
 
 ARGUMENT = np.dtype(
     [
         *((name, "<u8") for name in _POINTERS), *((name, _STRIDES) for name in _MATRICES),
-        *((name, "<i8") for name in _NUMBERS), ("slices", "<i4"), ("lengths", "<i4", MOST_SLICES),
+        ("of_alpha", "<i8"), *((name, "<i4") for name in _NUMBERS), ("lengths", "<i4", MOST_SLICES),
     ],
     align=True,
 )  # fmt: skip
@@ -87,6 +88,8 @@ class ProductLaunch(Shown):
         """Return the structure that the kernel takes."""
         each = self.kernel.instruction
         lengths = [-(-(stop - start) // each) for start, stop in pairwise(self.slices)]
+        if max(self.shape[1:]) >= _MOST_LENGTH:
+            raise UnsupportedError(f"engine='cuda': m, n and k are {self.shape[1:]}; expected less than {_MOST_LENGTH:,}")
         if len(lengths) > MOST_SLICES:
             raise UnsupportedError(f"engine='cuda' takes at most {MOST_SLICES} slices of k; got {len(lengths)}")
         given = np.zeros((), ARGUMENT)
@@ -97,7 +100,7 @@ class ProductLaunch(Shown):
             given[name], (batch, rows, columns) = getattr(self, name)
             given[f"of_{name}"] = batch, columns, rows
         given["d"], (given["alpha"], given["of_alpha"]) = self.d, self.alpha
-        given["batch"], given["m"], given["n"], given["k"] = self.shape
+        _, given["m"], given["n"], given["k"] = self.shape
         given["blocks"], given["instructions"] = self.blocks, sum(lengths)
         given["promote"] = self.promote // each or max(1, *lengths)
         given["slices"] = len(lengths)

@@ -3,8 +3,7 @@
 // The fast way of an element. E is the alignment exponent, and LOW <= E <= HIGH:
 // * A significand has at most 11 bits, so a product of two is exact in f32 from 2^-126 on. What is below is below the
 //   quantum 2^(E - F) >= 2^-126, and is 0 after truncation whatever f32 rounds it to; the scale 2^(F - E) is normal.
-// * Conversion to int32 truncates toward zero (rule 5). A scaled product is below MOST_PRODUCT x 2^F, so RUN of them
-//   stay within an int32, and the sum of the runs and of C is of 64 bits where 32 do not hold it.
+// * Conversion to int32 truncates toward zero (rule 5). The step is cut into RUNS whose sums an int32 holds, but for C.
 // * The sum becomes f32 toward zero, which is rule 7 for rz with 23 bits; of fewer bits the rest is cut off. For rn
 //   into f16 its last bit is set if anything was lost, so that the rounding that follows sees it (24 bits, 11 needed).
 //   2^(E - F) is normal and the result below 2^128, since HIGH leaves 8 bits for the sum: scaling back is exact.
@@ -12,7 +11,7 @@
 
 typedef float Value;
 
-constexpr int LOW = F - 126, HIGH = 119;
+constexpr int LOW = F - 126 > FLOOR ? F - 126 : FLOOR, HIGH = 119;
 
 struct Panels {
   __align__(16) float a[CHUNK][TM + 4], b[CHUNK][TN + 4];  // padded: elements of one row fall into several banks
@@ -77,24 +76,19 @@ __device__ __noinline__ float exact_step(const Panels& p, int first, int i, int 
   return __double2float_rn(y) + 0.0f;  // rule 9
 }
 
-// The sum, of 2^(e - F), as an accumulator.
-__device__ __forceinline__ float rounded_sum(s64 sum, int e) {
-  const int low = int(sum);
-  float x;
-  if (sum == s64(low)) {
-    x = __int2float_rz(low);
-    if (NEAREST && __float2int_rz(x) != low) x = number(bits(x) | 1);
-  } else {
-    x = __ll2float_rz(sum);
-    if (NEAREST && __float2ll_rz(x) != sum) x = number(bits(x) | 1);
-  }
-  x = x * power(e - F);
-  return NEAREST ? to_half(x) + 0.0f : number(bits(x) & ~((1u << (FRACTION - RESULT_BITS)) - 1));
+// A sum as an accumulator: toward zero, or with its last bit set if anything was lost.
+__device__ __forceinline__ float sum_in_f32(int sum) {
+  const float x = __int2float_rz(sum);
+  return NEAREST && __float2int_rz(x) != sum ? number(bits(x) | 1) : x;
+}
+__device__ __noinline__ float wide_sum_in_f32(int sum, int other, bool wrapped, bool negative) {
+  const s64 total = s64(sum) + other + (!wrapped ? 0 : negative ? -(1ll << 32) : 1ll << 32);
+  const float x = __ll2float_rz(total);
+  return NEAREST && __float2ll_rz(x) != total ? number(bits(x) | 1) : x;
 }
 
-// Of a pair of columns the exponent of one; and E within the bounds of the fast way.
+// Of a pair of columns the exponent of one.
 __device__ __forceinline__ int of_pair(u32 pair, int s) { return s & 1 ? int(pair) >> 16 : int(short(pair)); }
-__device__ __forceinline__ int bounded(int heard) { return min(max(max(heard, FLOOR), LOW), HIGH); }
 
 // One step: accumulators `c` of the elements of a thread, from products `first` to `first + STEP` of the chunk.
 __device__ __forceinline__ void step(const Panels& p, int first, int y, int x, float (&c)[RM][RN], int emin) {
@@ -115,48 +109,57 @@ __device__ __forceinline__ void step(const Panels& p, int first, int y, int x, f
     take<RM>(&p.scale_a[y * RM], of_rows);
     take_columns(p.scale_b, x, of_columns);
   }
-  float scale[RM][RN];  // of products
-  int sum[RM][RN], earlier[RUNS > 1 ? RM : 1][RUNS > 1 ? RN : 1];
+  float scale[RM][RN], exact[RM * RN];  // of products; results of the exact way
+  int sum[RM][RN], later[RUNS > 1 ? RM : 1][RUNS > 1 ? RN : 1];
   u32 apart = 0;  // elements that take the exact way
   EACH(r, RM) EACH(s, RN) {
     const int of_scales = SCALED ? of_rows[r] + of_columns[s] : 0;
-    const int heard = max(of_pair(largest[r][s / 2], s) + of_scales, accumulator_exponent(c[r][s], emin));
-    // Of zeros alone the sum is 0, whatever the scale.
-    const bool fits = heard <= HIGH && (max(heard, FLOOR) >= LOW || heard < OF_ZERO / 2);
-    const int shift = F - bounded(heard) + of_scales;
-    if (!fits || (SCALED && abs(shift) >= BIAS)) apart |= 1u << (r * RN + s);
-    scale[r][s] = power(SCALED ? min(max(shift, 1 - BIAS), BIAS) : shift);
+    const int of_products = of_pair(largest[r][s / 2], s) + of_scales;
+    // A zero counts as a subnormal where that is below LOW.
+    const int of_c = D::emin < LOW ? max(int(bits(c[r][s]) >> FRACTION & 255) - BIAS, emin)
+                                   : accumulator_exponent(c[r][s], emin);
+    int e = D::emin < LOW ? max(of_products, of_c) : max(max(of_products, of_c), FLOOR);
+    if (u32(e - LOW) > u32(HIGH - LOW)) {
+      e = LOW;  // of zeros alone the sum is 0, whatever the scale
+      if (of_products > OF_ZERO / 2 || (bits(c[r][s]) & MAGNITUDE) != 0) apart |= 1u << (r * RN + s);
+    }
+    const int shift = F - e + of_scales;
+    if (SCALED && abs(shift) >= BIAS) apart |= 1u << (r * RN + s);
+    scale[r][s] = power(shift);
+    sum[r][s] = __float2int_rz(c[r][s] * power(F - e));
+  }
+  for (u32 left = apart; left; left &= left - 1) {
+    const int at = __ffs(int(left)) - 1;
+    float mine = 0;  // registers have no addresses: each is asked whether it is meant
+    EACH(r, RM) EACH(s, RN) if (r * RN + s == at) mine = c[r][s];
+    exact[at] = exact_step(p, first, y * RM + at / RN, column(x, at % RN), mine, emin);
   }
   EACH(run, RUNS) {
-    EACH(r, RM) EACH(s, RN) {
-      if (run > 0) earlier[RUNS > 1 ? r : 0][RUNS > 1 ? s : 0] = sum[r][s];
-      sum[r][s] = 0;
-    }
+    if (run > 0) EACH(r, RM) EACH(s, RN) later[RUNS > 1 ? r : 0][RUNS > 1 ? s : 0] = 0;
     EACH(k, STEP / RUNS) {
       const int at = first + run * (STEP / RUNS) + k;
       float of_a[RM], of_b[RN];
       take<RM>(&p.a[at][y * RM], of_a);
       take_columns(p.b[at], x, of_b);
-      EACH(r, RM) EACH(s, RN) sum[r][s] += __float2int_rz(of_a[r] * of_b[s] * scale[r][s]);
+      EACH(r, RM) EACH(s, RN) {
+        int& into = run > 0 ? later[RUNS > 1 ? r : 0][RUNS > 1 ? s : 0] : sum[r][s];
+        into += __float2int_rz(of_a[r] * of_b[s] * scale[r][s]);
+      }
     }
   }
   EACH(r, RM) EACH(s, RN) {
-    int e;
-    if (SCALED)
-      e = bounded(max(of_pair(largest[r][s / 2], s) + of_rows[r] + of_columns[s], accumulator_exponent(c[r][s], emin)));
-    else
-      e = F + BIAS - int(bits(scale[r][s]) >> FRACTION);
-    s64 total = s64(sum[r][s]) + __float2int_rz(c[r][s] * power(F - e));
-    if (RUNS > 1) total += earlier[RUNS > 1 ? r : 0][RUNS > 1 ? s : 0];
-    const float result = rounded_sum(total, e);
-    if (!(apart >> (r * RN + s) & 1)) c[r][s] = result;
+    const int one = sum[r][s], other = RUNS > 1 ? later[RUNS > 1 ? r : 0][RUNS > 1 ? s : 0] : 0, both = one + other;
+    // With C, which is below 2^(F + 1), the first run may have wrapped. It is near its most then, which it is only if
+    // all its products have one sign.
+    const bool near = MAY_WRAP && u32(abs(one)) >= (1u << 31) - (2u << F);
+    float x_sum = sum_in_f32(both);
+    if (near || (RUNS > 1 && ((both ^ one) & (both ^ other)) < 0)) {
+      const bool negative = (bits(p.a[first][y * RM + r]) ^ bits(p.b[first][column(x, s)])) >> 31;
+      x_sum = wide_sum_in_f32(one, other, near && negative != (one < 0), negative);
+    }
+    const u32 inverse = SCALED ? bits(scale[r][s]) - (u32(of_rows[r] + of_columns[s]) << FRACTION) : bits(scale[r][s]);
+    const float result = x_sum * number((254u << FRACTION) - inverse);
+    c[r][s] = NEAREST ? to_half(result) + 0.0f : number(bits(result) & ~((1u << (FRACTION - RESULT_BITS)) - 1));
   }
-  while (apart) {
-    const int at = __ffs(int(apart)) - 1;
-    apart &= apart - 1;
-    float mine = 0;  // registers have no addresses: each is asked whether it is meant
-    EACH(r, RM) EACH(s, RN) if (r * RN + s == at) mine = c[r][s];
-    mine = exact_step(p, first, y * RM + at / RN, column(x, at % RN), mine, emin);
-    EACH(r, RM) EACH(s, RN) if (r * RN + s == at) c[r][s] = mine;
-  }
+  if (apart) EACH(r, RM) EACH(s, RN) if (apart >> (r * RN + s) & 1) c[r][s] = exact[r * RN + s];
 }
