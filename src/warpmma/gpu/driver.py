@@ -81,7 +81,7 @@ def _context(device: int) -> Any:
 def gpu_name(device: int) -> str:
     """Return the name of a device, such as "NVIDIA H200"."""
     driver = _driver()
-    return _done(driver.cuDeviceGetName(128, _done(driver.cuDeviceGet(device)))).rstrip(b"\0").decode()
+    return _done(driver.cuDeviceGetName(128, _done(driver.cuDeviceGet(device)))).split(b"\0")[0].decode()
 
 
 @cache
