@@ -152,8 +152,10 @@ def _tile(form: ProductForm, chunk: int) -> tuple[int, int, int]:
     unit = form.recipe.unit
     if isinstance(unit, FusedDotAdd):
         return (2, 4, 2) if chunk > 2 * _CHUNK else (4, 4, 3)
-    if isinstance(unit, GroupedDotAdd) or form.recipe.d == "f64" or form.partial:
+    if isinstance(unit, GroupedDotAdd) or form.partial:
         return 4, 4, 2
+    if form.recipe.d == "f64":
+        return 4, 4, 1
     return 8, 4, 2
 
 

@@ -53,11 +53,13 @@ __device__ __forceinline__ void settle(Panels& p, int thread) {
   }
 }
 
-// An integer times 2^exponent, truncated toward zero to a multiple of 1.
-__device__ __forceinline__ s64 truncated(s64 x, int exponent) {
-  if (exponent >= 0) return x << min(exponent, 63);  // more of a zero alone
-  const s64 magnitude = (x < 0 ? -x : x) >> min(-exponent, 63);
-  return x < 0 ? -magnitude : magnitude;
+// An integer below 2^26 times 2^exponent, truncated toward zero; the exponent is at most LEFT + 30 where it is not 0.
+constexpr int POINT = 2 * Scale::fraction_bits + 2;  // places below 1 of a sum: of both scales, and of the halves
+constexpr int LEFT = F - POINT > 30 ? F - POINT - 30 : 0;
+
+__device__ __forceinline__ s64 truncated(int x, int exponent) {
+  const int rest = exponent - LEFT, magnitude = abs(x) << LEFT >> min(max(-rest, 0), 31);
+  return s64(x < 0 ? -magnitude : magnitude) * (1 << min(max(rest, 0), 30));
 }
 
 __device__ __forceinline__ int accumulator_exponent(u32 magnitude) {
@@ -77,7 +79,6 @@ __device__ __forceinline__ float rounded_sum(s64 sum, int exponent) {
 }
 
 __device__ __forceinline__ void step(const Panels& p, int first, int y, int x, float (&c)[RM][RN], int) {
-  constexpr int POINT = 2 * Scale::fraction_bits + 2;  // places below 1 of a sum: of both scales, and of the halves
   int sums[GROUPS][RM][RN], e[RM][RN];
   u32 invalid = 0;
   EACH(i, RM) EACH(j, RN) e[i][j] = max(FLOOR, accumulator_exponent(bits(c[i][j]) & MAGNITUDE));
@@ -104,13 +105,12 @@ __device__ __forceinline__ void step(const Panels& p, int first, int y, int x, f
   }
   EACH(i, RM) EACH(j, RN) {
     const u32 of_c = bits(c[i][j]), magnitude = of_c & MAGNITUDE;
-    const s64 significand = (magnitude & (HIDDEN - 1)) | (magnitude >= HIDDEN ? HIDDEN : 0);
+    const int significand = int((magnitude & (HIDDEN - 1)) | (magnitude >= HIDDEN ? HIDDEN : 0));
     s64 total = truncated(of_c >> 31 ? -significand : significand,
                           F - e[i][j] + max(int(magnitude >> FRACTION), 1) - BIAS - FRACTION);
     EACH(g, GROUPS) {
-      const int exponent = (p.of_a[g * SCALES / GROUPS][y * RM + i] >> 16) +
-                           (p.of_b[g * SCALES / GROUPS][column(x, j)] >> 16);
-      total += truncated(sums[g][i][j], F - e[i][j] + exponent - POINT);
+      const int of_a = p.of_a[g * SCALES / GROUPS][y * RM + i], of_b = p.of_b[g * SCALES / GROUPS][column(x, j)];
+      total += truncated(sums[g][i][j], F - e[i][j] + (of_a >> 16) + (of_b >> 16) - POINT);
     }
     const float finite = rounded_sum(total, e[i][j] - F);
     const bool nothing = (invalid >> (i * RN + j) & 1) || magnitude > INFINITE;
