@@ -16,11 +16,12 @@ import numpy as np
 
 from .._arrays import Array
 from ..errors import UnsupportedError
-from .product_kernel import OPTIONS
+from .product_kernel import OPTIONS, ProductKernel
 from .product_launch import ProductLaunch
 
 _INSTALL = "pip install 'warpmma[cuda]'"
 _MOST_BLOCKS = (1 << 31) - 1
+_MOST_NAME = 128
 
 
 @cache
@@ -60,49 +61,110 @@ def _done(answer: tuple[Any, ...]) -> Any:
     return rest[0] if rest else None
 
 
-@contextmanager
-def _current(device: int) -> Iterator[None]:
-    """Make the primary context of a device current."""
-    driver = _driver()
-    _done(driver.cuCtxPushCurrent(_context(device)))
-    try:
-        yield
-    finally:
-        driver.cuCtxPopCurrent()
+class Gpu:
+    """A GPU, by its number in the driver: kernels loaded for it, launches, copies of the host's arrays.
+
+    Attributes
+    ----------
+    name : str
+        Such as "NVIDIA H200".
+    capability : (int, int)
+        Compute capability.
+    """
+
+    def __init__(self, number: int) -> None:
+        driver = _driver()
+        which = _done(driver.cuDeviceGet(number))
+        self.name = _done(driver.cuDeviceGetName(_MOST_NAME, which)).partition(b"\0")[0].decode()
+        of = driver.CUdevice_attribute
+        kinds = (of.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, of.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)
+        major, minor = (int(_done(driver.cuDeviceGetAttribute(kind, which))) for kind in kinds)
+        self.capability = major, minor
+        self._context = _done(driver.cuDevicePrimaryCtxRetain(which))
+        self._functions: dict[str, Any] = {}
+
+    @contextmanager
+    def current(self) -> Iterator[Any]:
+        """Make the primary context current; gives the driver's functions."""
+        driver = _driver()
+        _done(driver.cuCtxPushCurrent(self._context))
+        try:
+            yield driver
+        finally:
+            driver.cuCtxPopCurrent()
+
+    def loaded(self, kernel: ProductKernel) -> Any:
+        """Compile and load a kernel, once."""
+        if kernel.text not in self._functions:
+            image = _compiled(kernel.text, "sm_{}{}".format(*self.capability))
+            with self.current() as driver:
+                module = _done(driver.cuModuleLoadData(image))
+                self._functions[kernel.text] = _done(driver.cuModuleGetFunction(module, kernel.name.encode()))
+        return self._functions[kernel.text]
+
+    def launch(self, what: ProductLaunch, stream: int = 0) -> None:
+        """Launch a product on a stream, given by its handle; waits for nothing."""
+        if what.grid > _MOST_BLOCKS:
+            raise UnsupportedError(f"engine='cuda': {what.grid:,} tiles; a launch has at most {_MOST_BLOCKS:,}")
+        if not what.grid:
+            return
+        function = self.loaded(what.kernel)
+        argument = ctypes.create_string_buffer(what.argument())
+        pointers = (ctypes.c_void_p * 1)(ctypes.addressof(argument))
+        with self.current() as driver:
+            size = (what.grid, 1, 1, what.threads, 1, 1)
+            _done(driver.cuLaunchKernel(function, *size, 0, stream, ctypes.addressof(pointers), 0))
+
+    @contextmanager
+    def copies(self) -> Iterator[HostCopies]:
+        """Give room for copies of the host's arrays, which is freed at the end."""
+        held = HostCopies(self)
+        try:
+            yield held
+        finally:
+            held.free()
+
+
+class HostCopies:
+    """Copies of the host's arrays on a GPU."""
+
+    def __init__(self, gpu: Gpu) -> None:
+        self._gpu = gpu
+        self._held: list[Any] = []
+
+    def empty(self, size: int) -> int:
+        """Allocate bytes, and return their address."""
+        with self._gpu.current() as driver:
+            self._held.append(_done(driver.cuMemAlloc(max(1, size))))
+        return int(self._held[-1])
+
+    def put(self, array: Array) -> int:
+        """Copy an array, contiguously, and return its address."""
+        array = np.ascontiguousarray(array)
+        address = self.empty(array.nbytes)
+        if array.nbytes:
+            with self._gpu.current() as driver:
+                _done(driver.cuMemcpyHtoD(address, array.ctypes.data, array.nbytes))
+        return address
+
+    def get(self, address: int, into: Array) -> None:
+        """Wait for the GPU, and copy to a contiguous array."""
+        if into.nbytes:
+            with self._gpu.current() as driver:
+                _done(driver.cuMemcpyDtoH(into.ctypes.data, address, into.nbytes))
+
+    def free(self) -> None:
+        """Free all copies."""
+        with self._gpu.current() as driver:
+            for address in self._held:
+                driver.cuMemFree(address)
+        self._held.clear()
 
 
 @cache
-def _context(device: int) -> Any:
-    driver = _driver()
-    return _done(driver.cuDevicePrimaryCtxRetain(_done(driver.cuDeviceGet(device))))
-
-
-@cache
-def gpu_name(device: int) -> str:
-    """Return the name of a device, such as "NVIDIA H200"."""
-    driver = _driver()
-    return _done(driver.cuDeviceGetName(128, _done(driver.cuDeviceGet(device)))).split(b"\0")[0].decode()
-
-
-@cache
-def capability(device: int) -> tuple[int, int]:
-    """Return the compute capability of a device."""
-    driver = _driver()
-    which, of = _done(driver.cuDeviceGet(device)), driver.CUdevice_attribute
-    kinds = (of.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, of.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)
-    major, minor = (int(_done(driver.cuDeviceGetAttribute(kind, which))) for kind in kinds)
-    return major, minor
-
-
-@cache
-def _loaded(text: str, name: str, device: int) -> Any:
-    """Compile a kernel for a device, and load it."""
-    driver = _driver()
-    major, minor = capability(device)
-    image = _compiled(text, f"sm_{major}{minor}")
-    with _current(device):
-        module = _done(driver.cuModuleLoadData(image))
-        return _done(driver.cuModuleGetFunction(module, name.encode()))
+def gpu(number: int = 0) -> Gpu:
+    """Return a GPU; `UnsupportedError` without one, or without cuda-bindings."""
+    return Gpu(number)
 
 
 def _compiled(text: str, arch: str) -> bytes:
@@ -129,55 +191,3 @@ def _compiled(text: str, arch: str) -> bytes:
 
 def _size(answer: tuple[Any, Any]) -> int:
     return int(answer[1])
-
-
-def launch(what: ProductLaunch, device: int, stream: int) -> None:
-    """Launch a product on a stream of a device, given by its handle; waits for nothing."""
-    if not 0 < what.grid <= _MOST_BLOCKS:
-        if what.grid == 0:
-            return
-        raise UnsupportedError(f"engine='cuda': {what.grid:,} tiles; a launch has at most {_MOST_BLOCKS:,}")
-    function = _loaded(what.kernel.text, what.kernel.name, device)
-    argument = ctypes.create_string_buffer(what.argument())
-    pointers = (ctypes.c_void_p * 1)(ctypes.addressof(argument))
-    with _current(device):
-        size = (what.grid, 1, 1, what.threads, 1, 1)
-        _done(_driver().cuLaunchKernel(function, *size, 0, stream, ctypes.addressof(pointers), 0))
-
-
-class HostCopies:
-    """Copies of the host's arrays on a device, freed at the end of a `with`."""
-
-    def __init__(self, device: int = 0) -> None:
-        self.device = device
-        self._held: list[Any] = []
-
-    def __enter__(self) -> HostCopies:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        with _current(self.device):
-            for address in self._held:
-                _driver().cuMemFree(address)
-
-    def empty(self, size: int) -> int:
-        """Allocate bytes, and return their address."""
-        with _current(self.device):
-            address = _done(_driver().cuMemAlloc(max(1, size)))
-        self._held.append(address)
-        return int(address)
-
-    def put(self, array: Array) -> int:
-        """Copy an array, contiguously, and return its address."""
-        array = np.ascontiguousarray(array)
-        address = self.empty(array.nbytes)
-        if array.nbytes:
-            with _current(self.device):
-                _done(_driver().cuMemcpyHtoD(address, array.ctypes.data, array.nbytes))
-        return address
-
-    def get(self, address: int, into: Array) -> None:
-        """Wait for the device, and copy to a contiguous array."""
-        if into.nbytes:
-            with _current(self.device):
-                _done(_driver().cuMemcpyDtoH(into.ctypes.data, address, into.nbytes))

@@ -36,7 +36,8 @@ class Matrices(NamedTuple):
     strides: tuple[int, int, int]
 
 
-_NONE = Matrices(0, (0, 0, 0))
+NOTHING = Matrices(0, (0, 0, 0))
+"""An operand that is not given."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,9 +71,9 @@ class ProductLaunch(Shown):
     d: int
     slices: Sequence[int]
     promote: int = 0
-    chosen: Matrices = _NONE
-    scale_a: Matrices = _NONE
-    scale_b: Matrices = _NONE
+    chosen: Matrices = NOTHING
+    scale_a: Matrices = NOTHING
+    scale_b: Matrices = NOTHING
     alpha: tuple[int, int] = (0, 0)
     blocks: int = 0
 

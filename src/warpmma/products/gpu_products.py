@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
@@ -19,13 +19,13 @@ from ..errors import OperandError, ScaleError, UnsupportedError
 from ..formats import Format
 from ..gpu import (
     DeviceArray,
-    HostCopies,
     Matrices,
     ProductForm,
     ProductLaunch,
     empty_like,
+    gpu,
     kernel_of,
-    launch,
+    product_of_codes,
     read,
     stream_of,
 )
@@ -37,6 +37,9 @@ from .chain import Chain, ProductOptions
 from .float32 import FLOAT32, ChainInstruction
 from .operands import Given
 from .results import output_format
+
+if TYPE_CHECKING:
+    from .tiling import Product
 
 _LONGEST = 16  # fused multiply-adds of one step
 
@@ -54,34 +57,14 @@ def form_of(chain: Chain, result: str, *, alpha: bool = False, on_host: bool = F
     )  # fmt: skip
 
 
-def product_of_host(product: Any, d: Array) -> None:
-    """Compute a prepared `Product` of the host's arrays on the first GPU: codes of D, `[batch, m, n]`, into `d`."""
+def product_of_host(product: Product, d: Array) -> None:
+    """Compute a prepared product of the host's arrays on the first GPU: codes of D, `[batch, m, n]`, into `d`."""
     chain, given = product.chain, product.given
     form = form_of(chain, product.format.name, alpha=product.alpha is not None, on_host=True)
-    batch, m, n = d.shape
-    with HostCopies() as copies:
-
-        def matrices(x: Array | None) -> Matrices:
-            if x is None:
-                return Matrices(0, (0, 0, 0))
-            if x.strides[0] == 0:  # one matrix for all
-                x = x[:1]
-            rows, columns = x.shape[1:]
-            return Matrices(copies.put(x), (rows * columns if len(x) > 1 else 0, columns, 1))
-
-        alpha = (0, 0)
-        if product.alpha is not None:
-            alpha = copies.put(np.asarray(product.alpha, np.float32)), 1
-        to = copies.empty(d.nbytes)
-        launch(
-            ProductLaunch(
-                kernel=kernel_of(form), shape=(batch, m, n, given.a.shape[2]), a=matrices(given.a),
-                b=matrices(given.b), c=matrices(product.c), chosen=matrices(given.chosen), d=to,
-                scale_a=matrices(given.scale_a), scale_b=matrices(given.scale_b), alpha=alpha, slices=chain.slices,
-                promote=chain.promote, blocks=0 if given.scale_a is None else given.scale_a.shape[2],
-            ), copies.device, 0,
-        )  # fmt: skip
-        copies.get(to, d)
+    product_of_codes(
+        gpu(), form, given.a, given.b, product.c, slices=chain.slices, promote=chain.promote, chosen=given.chosen,
+        scale_a=given.scale_a, scale_b=given.scale_b, alpha=product.alpha, out=d,
+    )  # fmt: skip
 
 
 def product_on_gpu(given: Given, options: ProductOptions, chain: Chain, batch: tuple[int, ...]) -> Any:
@@ -111,12 +94,12 @@ def product_on_gpu(given: Given, options: ProductOptions, chain: Chain, batch: t
         raise OperandError(f"{record}: operands lie on GPUs {sorted(devices)}; expected one")
     for size, some in _runs(batch, views):
         of = [Matrices(view.address, (view.batch[0], *view.matrix)) for view in some]
-        launch(
+        gpu(of_d.device).launch(
             ProductLaunch(
                 kernel=kernel_of(form), shape=(size, m, n, a.shape[-1]), a=of[0], b=of[1], c=of[2], scale_a=of[3],
                 scale_b=of[4], d=of[5].address, slices=chain.slices, promote=chain.promote,
                 blocks=0 if of_a is None else of_a.shape[-1],
-            ), of_d.device, stream,
+            ), stream,
         )  # fmt: skip
     return d
 

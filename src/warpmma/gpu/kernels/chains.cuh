@@ -31,7 +31,7 @@ __device__ __noinline__ double fused_with_nan(double x, double y, double z) {
 __device__ __forceinline__ void step(const Panels& p, int first, int y, int x, Value (&c)[RM][RN], int) {
   Value r[RM][RN];
   EACH(i, RM) EACH(j, RN) r[i][j] = c[i][j];
-  EACH(k, STEP) {
+  ALONG(k, STEP) {
     Value of_a[RM], of_b[RN];
     take<RM>(&p.a[first + k][y * RM], of_a);
     take_columns(p.b[first + k], x, of_b);

@@ -94,7 +94,7 @@ __device__ __forceinline__ int of_pair(u32 pair, int s) { return s & 1 ? int(pai
 __device__ __forceinline__ void step(const Panels& p, int first, int y, int x, float (&c)[RM][RN], int emin) {
   u32 largest[RM][RN / 2];  // nominal exponents of products, of pairs of columns
   EACH(r, RM) EACH(s, RN / 2) largest[r][s] = u32(ABSENT & 0xFFFF) * 0x10001u;
-  EACH(k, STEP) {
+  ALONG(k, STEP) {
     u32 of_a[RM], of_b[RN / 2];
     take<RM>(&p.of_a[first + k][y * RM], of_a);
     EACH(run, RN / RUN_OF_COLUMNS) {
@@ -136,7 +136,7 @@ __device__ __forceinline__ void step(const Panels& p, int first, int y, int x, f
   }
   EACH(run, RUNS) {
     if (run > 0) EACH(r, RM) EACH(s, RN) later[RUNS > 1 ? r : 0][RUNS > 1 ? s : 0] = 0;
-    EACH(k, STEP / RUNS) {
+    ALONG(k, STEP / RUNS) {
       const int at = first + run * (STEP / RUNS) + k;
       float of_a[RM], of_b[RN];
       take<RM>(&p.a[at][y * RM], of_a);

@@ -84,7 +84,7 @@ __device__ __forceinline__ void step(const Panels& p, int first, int y, int x, f
   EACH(i, RM) EACH(j, RN) e[i][j] = max(FLOOR, accumulator_exponent(bits(c[i][j]) & MAGNITUDE));
   EACH(g, GROUPS) {
     EACH(i, RM) EACH(j, RN) sums[g][i][j] = 0;
-    EACH(w, GROUP / 4) {
+    ALONG(w, GROUP / 4) {
       u32 of_a[RM], of_b[RN];
       take<RM>(&p.a[g * (GROUP / 4) + w][y * RM], of_a);
       take_columns(p.b[g * (GROUP / 4) + w], x, of_b);

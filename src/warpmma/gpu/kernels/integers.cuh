@@ -41,7 +41,7 @@ __device__ __forceinline__ int sum_of_products(u32 x, u32 y, int sum) {
 __device__ __forceinline__ void step(const Panels& p, int first, int y, int x, int (&c)[RM][RN], int) {
   int sum[RM][RN];
   EACH(i, RM) EACH(j, RN) sum[i][j] = SATURATE ? 0 : c[i][j];
-  EACH(k, STEP / PER_WORD) {
+  ALONG(k, STEP / PER_WORD) {
     u32 of_a[RM], of_b[RN];
     take<RM>(&p.a[first / PER_WORD + k][y * RM], of_a);
     take_columns(p.b[first / PER_WORD + k], x, of_b);
