@@ -16,9 +16,10 @@ import numpy as np
 from .._arrays import Array
 from ..errors import OperandError
 from ..formats import FORMATS
-from .multiplying import Sums, rounded, scaled_and_added, summed
+from .multiplying import summed
 from .report import ProductReport, ReplacedProduct
 from .settings import ProductSettings
+from .sums import Sums
 from .tensors import TYPES, array_of, dtype_for, dtype_name, tensor_of
 
 LEFT = object()
@@ -46,7 +47,7 @@ class OperatorCall:
 
     def rounded(self, sums: Sums, out: str) -> Any:
         """Round sums to the type of the output, as a tensor."""
-        return tensor_of(rounded(sums, out))
+        return tensor_of(sums.rounded(out))
 
     def summed(self, a: Array, b: Array, types: tuple[str, str], out: str, **more: Any) -> Sums:
         """Multiply as `multiplying.summed` does, and add the product to the report."""
@@ -99,7 +100,7 @@ def _product(call: OperatorCall, a: Any, b: Any, dims: int, c: Any) -> Any:
     out = call.output(type_)
     sums = call.summed(x, y, (type_, type_), out)
     alpha, beta = (call.x.get(name, 1) for name in ("alpha", "beta"))
-    return call.rounded(scaled_and_added(sums, alpha, beta if z is not None else 0, z, out), out)
+    return call.rounded(sums.scaled_and_added(alpha, beta if z is not None else 0, z, out), out)
 
 
 def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:
