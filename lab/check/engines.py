@@ -5,7 +5,8 @@ products, until enough outputs are compared. Every build of the engine that this
 NumPy computes them once, and the reference a sample. Operands are outer products, which give a million outputs in NumPy
 in a tenth of a second, plus a few matching rows and columns for each, as styles such as "cancel" require.
 
-With `--gpu` the kernels of `engine="cuda"` are compared with the native engine on this machine's GPU, on larger products.
+With `--gpu` the kernels of `engine="cuda"` are compared with the native engine, on this machine's GPU and on larger
+products.
 """
 
 from __future__ import annotations
@@ -206,14 +207,13 @@ def compare_on_gpu(job: Job, seed: int) -> Outcome:
     """Run one job by a kernel on the GPU and by the native engine; nothing is sampled."""
     rng = np.random.default_rng([seed, job.number])
     differences, first = 0, ""
-    form = ProductForm(
-        recipe=job.recipe, k=job.k, width=4 if job.sparse else 0, scales=job.scales, result=job.recipe.d
-    )
-    for given in (outer(job, rng, ON_GPU, ON_GPU), paired(job, rng)):
+    form = ProductForm(recipe=job.recipe, k=job.k, width=4 if job.sparse else 0, scales=job.scales, result=job.recipe.d)
+    for codes in (outer(job, rng, ON_GPU, ON_GPU), paired(job, rng)):
         if job.sparse:
-            scatter(given, job, rng)
-        expected = native.product(job.recipe, k=job.k, scales=job.scales, ends=(), **given)
-        got = product_of_codes(gpu(), form, slices=(0, given["b"].shape[1]), **given)  # type: ignore[arg-type]
+            scatter(codes, job, rng)
+        given: dict[str, Any] = {**codes}
+        expected = native.product(job.recipe, k=job.k, scales=job.scales, **given)
+        got = product_of_codes(gpu(), form, slices=(0, given["b"].shape[1]), **given)
         differs = got != expected
         differences += int(differs.sum())
         if differs.any() and not first:

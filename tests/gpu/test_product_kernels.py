@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 from arrays import Array, same
-from native_cases import KINDS, SPARSE, RecipeCase, draw
+from native_cases import KINDS, SPARSE, draw
 from simulated_gpu import SimulatedGpu
 
 import warpmma as wm
-from lab.generators import styles
-from warpmma.arithmetic import GroupedDotAdd, IntegerSum, product
+from lab.generators import RecipeCase, styles
+from warpmma.arithmetic import GroupedDotAdd, IntegerSum, product, resolve
 from warpmma.cuda import nvrtc
 from warpmma.gpu import ProductForm, product_of_codes
 from warpmma.products import gpu_products
@@ -37,14 +37,14 @@ def compared(case: RecipeCase, seed: int, *, sparse: bool = False, hazards: str 
     each = rng.permutation(styles(case.recipe))[: STYLES if case.recipe.c == case.recipe.d else 1].tolist()
     x = draw(case, each, M, N, rng, sparse=sparse)
     if sparse:
-        x["chosen"] = (4 * (np.arange(x["a"].shape[2]) % case.k // 2) + _two_of_four(x["a"].shape, rng)).astype(np.uint8)
-    form = ProductForm(
-        recipe=case.recipe, k=case.k, width=4 if sparse else 0, scales=case.blocks, result=case.recipe.d
-    )
+        first = 4 * (np.arange(x["a"].shape[2]) % case.k // 2)  # of four columns
+        x["chosen"] = (first + _two_of_four(x["a"].shape, rng)).astype(np.uint8)
+    form = ProductForm(recipe=case.recipe, k=case.k, width=4 if sparse else 0, scales=case.blocks, result=case.recipe.d)
     k = x["b"].shape[1]
-    got = product_of_codes(SimulatedGpu(hazards), form, slices=(0, k), **x)  # type: ignore[arg-type]
-    scales = {"scales": case.blocks} if case.blocks else {}
-    return got, product(case.recipe, x.pop("a"), x.pop("b"), x.pop("c"), k=case.k, engine="native", **scales, **x)
+    simulated: Any = SimulatedGpu(hazards)
+    given: dict[str, Any] = {**x}
+    got = product_of_codes(simulated, form, slices=(0, k), **given)
+    return got, product(case.recipe, k=case.k, engine=resolve("auto"), scales=case.blocks, **given)
 
 
 def _two_of_four(shape: tuple[int, ...], rng: np.random.Generator) -> Array:
@@ -75,7 +75,7 @@ def test_sixteen_largest_products_and_c_need_33_bits() -> None:
     a, b = np.full((4, 16), largest), np.full((16, 4), largest)
     b[:, 1] *= -1
     b[0, 2:] *= -1
-    c = np.float32([[1, 1, 1, 1], [7.9e9, -7.9e9, 7.9e9, -7.9e9], [-7.9e9, 7.9e9, 0, 0], [4.29e9, -4.29e9, 1e10, 1e30]])
+    c: Any = np.float32([[1, 1, 1, 1], [7.9e9, -7.9e9, 7.9e9, -7.9e9], [-7.9e9, 7.9e9, 0, 0], [4.29e9, -4.29e9, 1e10, 1e30]])
     both(a, b, c, target="sm_90")
 
 

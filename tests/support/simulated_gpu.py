@@ -15,7 +15,6 @@ import warpmma as wm
 from warpmma import cuda
 from warpmma.gpu import OPTIONS, ProductLaunch
 
-
 _SHORT = (*OPTIONS, "-DUNROLLED=1")
 
 
@@ -79,7 +78,7 @@ class GpuArray:
         return self._view(self._like[key])
 
     @property
-    def mT(self) -> GpuArray:  # noqa: N802, as libraries call it
+    def mT(self) -> GpuArray:
         return self._view(self._like.swapaxes(-1, -2))
 
     def _view(self, like: Array) -> GpuArray:

@@ -101,7 +101,7 @@ def empty_like(x: Any, shape: tuple[int, ...], fmt: Format) -> Any:
     library, module = _library(x)
     if library is None and not hasattr(x, "__array_namespace__"):
         raise OperandError(
-            f"{type(x).__name__} is an array of a library that is not known, without __array_namespace__; convert it by "
+            f"{type(x).__name__} is an array of an unknown library, without __array_namespace__; convert it by "
             "torch.from_dlpack or cupy.from_dlpack"
         )
     for name in (fmt.dtype.name, fmt.code_dtype.name):

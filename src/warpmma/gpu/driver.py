@@ -1,7 +1,7 @@
 """The CUDA driver: kernels compiled and loaded for a device, launches on a stream, memory for operands of the host.
 
-Contexts are the primary ones, which PyTorch, CuPy and the CUDA runtime share. A launch waits for nothing; what is loaded
-stays loaded.
+Contexts are the primary ones, which PyTorch, CuPy and the CUDA runtime share. A launch waits for nothing; kernels stay
+loaded.
 """
 
 from __future__ import annotations

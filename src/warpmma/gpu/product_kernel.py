@@ -1,7 +1,7 @@
 """The CUDA kernel of a product: one source, specialised by constants that follow from the recipe.
 
-There is no kernel for a target: a `ProductForm` says what the arithmetic is and how results are made, `kernel_of` writes
-its numbers in front of the sources in `kernels`. NVRTC compiles them, for a GPU or for a simulated device.
+There is no kernel for a target: a `ProductForm` says what the arithmetic is and how results are made, and `kernel_of`
+writes its numbers in front of the sources in `kernels`. NVRTC compiles them, for a GPU or for a simulated device.
 """
 
 from __future__ import annotations
@@ -145,9 +145,9 @@ def _inverse(order: list[int]) -> list[int]:
 
 
 def _tile(form: ProductForm, chunk: int) -> tuple[int, int, int]:
-    """Return rows and columns of a thread, and blocks of a multiprocessor: the fastest of those that were tried on an H200.
+    """Return rows and columns of a thread, and blocks of a multiprocessor.
 
-    The panels have to fit into 48 KiB, accumulators into registers.
+    The panels have to fit into 48 KiB, accumulators into registers. Of such tiles these are the fastest on an H200.
     """
     unit = form.recipe.unit
     if isinstance(unit, FusedDotAdd):
@@ -187,7 +187,7 @@ def _of_unit(recipe: Recipe, step: int, logical: int) -> dict[str, int]:
 
 def _largest(recipe: Recipe) -> float:
     """Return the largest product of two significands, by the weight of their places before the point."""
-    return prod(2 - 2.0**-floating(x).fraction_bits for x in (recipe.a, recipe.b))
+    return prod(2 - 2.0 ** -floating(x).fraction_bits for x in (recipe.a, recipe.b))
 
 
 def _fused(recipe: Recipe) -> str:

@@ -19,7 +19,7 @@ from .tiling import Product, computed, matmul, multiply, prepare, prepared
 
 __all__ = [
     "FLOAT32", "FMA", "Chain", "ChainInstruction", "Choice", "Float32", "Float32Way", "FloatFma", "Given", "Lazy",
-    "Multiplicand", "Operands", "Options", "Product", "ProductEngine", "ProductOptions", "boundaries", "checked_float32", "choice_of",
-    "choose", "computed", "default_instruction", "evidence_on", "finish", "is_dask", "matmul", "multiply", "prepare",
-    "prepared", "recipe_on",
+    "Multiplicand", "Operands", "Options", "Product", "ProductEngine", "ProductOptions", "boundaries",
+    "checked_float32", "choice_of", "choose", "computed", "default_instruction", "evidence_on", "finish", "is_dask",
+    "matmul", "multiply", "prepare", "prepared", "recipe_on",
 ]  # fmt: skip

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -33,13 +33,10 @@ from ..isa import Instruction
 from ..layouts import Operand
 from ..scaling import block_scales
 from ..sparsity import sparse_a
-from .chain import Chain, ProductOptions
+from .chain import Chain, Operands, ProductOptions
 from .float32 import FLOAT32, ChainInstruction
 from .operands import Given
 from .results import output_format
-
-if TYPE_CHECKING:
-    from .tiling import Product
 
 _LONGEST = 16  # fused multiply-adds of one step
 
@@ -57,18 +54,17 @@ def form_of(chain: Chain, result: str, *, alpha: bool = False, on_host: bool = F
     )  # fmt: skip
 
 
-def product_of_host(product: Product, d: Array) -> None:
-    """Compute a prepared product of the host's arrays on the first GPU: codes of D, `[batch, m, n]`, into `d`."""
-    chain, given = product.chain, product.given
-    form = form_of(chain, product.format.name, alpha=product.alpha is not None, on_host=True)
+def product_of_host(chain: Chain, given: Operands, c: Array, result: Format, alpha: Array | None, d: Array) -> None:
+    """Compute a product of codes on the first GPU: codes of the result, `[batch, m, n]`, into `d`."""
+    form = form_of(chain, result.name, alpha=alpha is not None, on_host=True)
     product_of_codes(
-        gpu(), form, given.a, given.b, product.c, slices=chain.slices, promote=chain.promote, chosen=given.chosen,
-        scale_a=given.scale_a, scale_b=given.scale_b, alpha=product.alpha, out=d,
+        gpu(), form, given.a, given.b, c, slices=chain.slices, promote=chain.promote, chosen=given.chosen,
+        scale_a=given.scale_a, scale_b=given.scale_b, alpha=alpha, out=d,
     )  # fmt: skip
 
 
 def product_on_gpu(given: Given, options: ProductOptions, chain: Chain, batch: tuple[int, ...]) -> Any:
-    """Compute a product of arrays on a GPU, whose shapes, dtypes and options are checked; D as their library's array."""
+    """Compute a product of arrays on a GPU, whose shapes and options are checked; D as an array of A's library."""
     record = chain.instruction
     if given.indices is not None or record.sparse:
         raise UnsupportedError(
@@ -79,12 +75,10 @@ def product_on_gpu(given: Given, options: ProductOptions, chain: Chain, batch: t
     stream = stream_of(given.a)
     result = output_format(record, options.epilogue)
     form = form_of(chain, result.name)
-    a, b = (_read(record, name, x, record.format(name), stream) for name, x in (("A", given.a), ("B", given.b)))
-    c = None if given.c is None else _read(record, "C", given.c, record.format("C"), stream)
-    of_a, of_b = (
-        None if s is None else _read_scales(record, name, s, stream)
-        for name, s in (("A", given.scale_a), ("B", given.scale_b))
-    )
+    a, b = _read(record, "A", given.a, stream), _read(record, "B", given.b, stream)
+    c = None if given.c is None else _read(record, "C", given.c, stream)
+    of_a = None if given.scale_a is None else _read_scales(record, "A", given.scale_a, stream)
+    of_b = None if given.scale_b is None else _read_scales(record, "B", given.scale_b, stream)
     m, n = a.shape[-2], b.shape[-1]
     d = empty_like(given.a, (*batch, m, n), result)
     of_d = read(d, "D", stream)
@@ -104,9 +98,9 @@ def product_on_gpu(given: Given, options: ProductOptions, chain: Chain, batch: t
     return d
 
 
-def _read(record: ChainInstruction, name: Operand, x: Any, fmt: Format, stream: int) -> DeviceArray:
+def _read(record: ChainInstruction, name: Operand, x: Any, stream: int) -> DeviceArray:
     """Read an operand; its elements are of the format's type, or codes, whose upper bits are ignored."""
-    array = read(x, name, stream)
+    array, fmt = read(x, name, stream), record.format(name)
     if array.dtype not in (fmt.dtype, fmt.code_dtype):
         raise OperandError(f"{record}: {name}: {array.dtype} array; expected {fmt.dtype}, or {fmt.code_dtype} codes")
     return array
@@ -148,7 +142,10 @@ def _runs(batch: tuple[int, ...], views: Sequence[_View]) -> Iterator[tuple[int,
     (size, strides), *outer = runs or [(1, (0,) * len(views))]
     for place in np.ndindex(*(n for n, _ in outer)):
         offsets = [sum(i * of[v] for i, (_, of) in zip(place, outer, strict=True)) for v in range(len(views))]
-        yield size, [
-            view._replace(address=view.address + offset * view.size, batch=(stride,))
-            for view, offset, stride in zip(views, offsets, strides, strict=True)
-        ]
+        yield (
+            size,
+            [
+                view._replace(address=view.address + offset * view.size, batch=(stride,))
+                for view, offset, stride in zip(views, offsets, strides, strict=True)
+            ],
+        )

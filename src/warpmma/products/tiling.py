@@ -228,7 +228,7 @@ def multiply(product: Product, d: Array | None = None, threads: int | None = Non
     if d is None:
         d = np.empty(product.flat, product.format.code_dtype)
     if product.chain.engine == "cuda":
-        product_of_host(product, d)
+        product_of_host(product.chain, product.given, product.c, product.format, product.alpha, d)
         return d
     size, (batch, m, n) = _TILE[product.chain.engine], d.shape
     each = max(1, size * size // max(1, m * n))  # of small matrices, many to a task

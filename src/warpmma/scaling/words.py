@@ -105,7 +105,7 @@ class BlockScales:
             raise ScaleError(f"{self.record}: {came} has its top bit set; {stype} has no sign")
         return array
 
-    def check_dtype(self, operand: Operand, dtype: np.dtype[Any]) -> None:
+    def check_dtype(self, operand: Operand, dtype: object) -> None:
         """Raise `ScaleError` unless scales of this type are of the instruction's, or codes."""
         expected = _TYPED[self._stype].dtype
         if dtype not in (np.uint8, expected):

@@ -8,8 +8,8 @@
 3. Everything but products (exp, maximum, sums of rows) is computed by PyTorch in float32, or float64 for float64
    operands. GPU kernels differ: they process the keys in blocks, and rescale. Only the products have a GPU's bits.
 4. Where PyTorch takes no fused kernel (with dropout, say), attention uses `bmm`, in float32 for 16-bit operands.
-5. On a GPU attention is not fused: two `bmm` in the operands' type with PyTorch's softmax between them, whose results are
-   rounded to that type.
+5. On a GPU attention is not fused: two `bmm` in the operands' type, with PyTorch's softmax between them, whose results
+   are rounded to that type.
 """
 
 from __future__ import annotations
@@ -111,8 +111,8 @@ def unfused_on_gpu(torch: Any) -> Any:
             self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
         ) -> Any:
             given = kwargs or {}
-            query = args[0] if args else given.get("query")
-            if func is not torch.nn.functional.scaled_dot_product_attention or query.device.type != "cuda":
+            attention = func is torch.nn.functional.scaled_dot_product_attention
+            if not attention or (args or tuple(given.values()))[0].device.type != "cuda":
                 return func(*args, **given)
             before = torch.backends.cuda.fp16_bf16_reduction_math_sdp_allowed()
             torch.backends.cuda.allow_fp16_bf16_reduction_math_sdp(True)  # products in the operands' type

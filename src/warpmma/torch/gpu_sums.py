@@ -1,8 +1,8 @@
 """Sums of products that lie on a GPU, and the rules of their epilogues in PyTorch's operations there.
 
 The rules are those of `sums`. Each operation of PyTorch's that is taken rounds once, to nearest even, as PTX does:
-products and sums of f32 and f64, conversions to f16 and bf16, which are instructions of the GPU. A fused multiply-add is
-not among them, so it is made of exact parts.
+products and sums of f32 and f64, conversions to f16 and bf16, which are instructions of the GPU. A fused multiply-add
+is not among them, so it is made of exact parts.
 """
 
 from __future__ import annotations

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from .._arrays import Array
 from ..errors import OperandError
 from ..formats import FORMATS
 from .multiplying import summed
@@ -37,8 +36,8 @@ class OperatorCall:
     given: ProductSettings
     report: ProductReport
 
-    def array(self, name: str) -> Array:
-        """Read a tensor among the arguments."""
+    def array(self, name: str) -> Any:
+        """Read a tensor among the arguments, as `array_of` does."""
         return array_of(self.x[name], f"{self.op}: {name}")
 
     def with_arguments(self, x: Mapping[str, Any]) -> OperatorCall:
@@ -49,7 +48,7 @@ class OperatorCall:
         """Round sums to the type of the output, as a tensor."""
         return tensor_of(sums.rounded(out))
 
-    def summed(self, a: Array, b: Array, types: tuple[str, str], out: str, **more: Any) -> Sums:
+    def summed(self, a: Any, b: Any, types: tuple[str, str], out: str, **more: Any) -> Sums:
         """Multiply as `multiplying.summed` does, and add the product to the report."""
         sums = summed(a, b, types, self.given, **more)
         *batch, m, n = sums.codes.shape

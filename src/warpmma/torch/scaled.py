@@ -131,8 +131,8 @@ def _in_rows(call: OperatorCall, name: str, rows: int, columns: int) -> Any:
     given = call.x[name]
     if given.numel() != down * 128 * across * 4:
         raise OperandError(
-            f"{call.op}: {name} has {given.numel()} block scales; expected {down * 128 * across * 4}: {rows} x {columns}, "
-            "padded to multiples of 128 and 4"
+            f"{call.op}: {name} has {given.numel()} block scales; expected {down * 128 * across * 4}: {rows} x "
+            f"{columns}, padded to multiples of 128 and 4"
         )
     tiles = given.reshape(down, across, 32, 4, 4).permute(0, 3, 2, 1, 4)
     return array_of(tiles.reshape(down * 128, across * 4)[:rows, :columns].contiguous(), f"{call.op}: {name}")

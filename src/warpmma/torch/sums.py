@@ -74,7 +74,7 @@ class Sums:
         else:
             one, other = (codes, factor), (np.broadcast_to(fmt.codes(c.astype(fmt.dtype)), codes.shape), number(beta))
             fused, rounded_first = (other, one) if self.slices > 1 else (one, other)
-            addend = row_of(f"mul.{name}", self.engine, *rounded_first)  # exact where the factor is 1, as is then the fma
+            addend = row_of(f"mul.{name}", self.engine, *rounded_first)  # of a factor of 1 exact
             codes = row_of(f"fma.{name}", self.engine, *fused, addend)
         return self.with_codes(codes)
 

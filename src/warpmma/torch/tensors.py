@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._arrays import Array, as_array
+from .._arrays import as_array
 from ..errors import OperandError, UnsupportedError
 from ..formats import FORMATS
 
