@@ -12,6 +12,7 @@
 typedef float Value;
 
 constexpr int LOW = F - 126 > FLOOR ? F - 126 : FLOOR, HIGH = 119;
+constexpr bool ZEROS_ARE_LOW = C::emin < LOW && D::emin < LOW;  // even if they count as subnormals
 
 struct Panels {
   __align__(16) float a[CHUNK][TM + 4], b[CHUNK][TN + 4];  // padded: elements of one row fall into several banks
@@ -115,10 +116,9 @@ __device__ __forceinline__ void step(const Panels& p, int first, int y, int x, f
   EACH(r, RM) EACH(s, RN) {
     const int of_scales = SCALED ? of_rows[r] + of_columns[s] : 0;
     const int of_products = of_pair(largest[r][s / 2], s) + of_scales;
-    // A zero counts as a subnormal where that is below LOW.
-    const int of_c = D::emin < LOW ? max(int(bits(c[r][s]) >> FRACTION & 255) - BIAS, emin)
+    const int of_c = ZEROS_ARE_LOW ? max(int(bits(c[r][s]) >> FRACTION & 255) - BIAS, emin)
                                    : accumulator_exponent(c[r][s], emin);
-    int e = D::emin < LOW ? max(of_products, of_c) : max(max(of_products, of_c), FLOOR);
+    int e = ZEROS_ARE_LOW ? max(of_products, of_c) : max(max(of_products, of_c), FLOOR);
     if (u32(e - LOW) > u32(HIGH - LOW)) {
       e = LOW;  // of zeros alone the sum is 0, whatever the scale
       if (of_products > OF_ZERO / 2 || (bits(c[r][s]) & MAGNITUDE) != 0) apart |= 1u << (r * RN + s);

@@ -7,7 +7,8 @@ constexpr int NAN_SCALE = 0xFFFF, GROUPS = STEP / GROUP, WORDS = CHUNK / 4, HALV
 
 struct Panels {
   __align__(16) u32 a[WORDS][TM + 4], b[WORDS][TN + 4];
-  __align__(16) u32 some_a[GROUPS][TM], some_b[GROUPS][TN];  // of the products of a group: which elements are not zero
+  // Of a group: which elements are not zero; none if the scale is.
+  __align__(16) u32 some_a[GROUPS][TM], some_b[GROUPS][TN];
   __align__(16) int of_a[SCALES][TM], of_b[SCALES][TN];      // of scales: significand in the low half, nominal exponent in the high
 };
 
@@ -46,10 +47,8 @@ __device__ __forceinline__ void settle(Panels& p, int thread) {
       const int word = group * (GROUP / 4) + w;
       some |= nonzero_bytes(i < TM ? p.a[word][i] : p.b[word][i - TM]) << w * 4 % 32;
     }
-    if (i < TM)
-      p.some_a[group][i] = some;
-    else
-      p.some_b[group][i - TM] = some;
+    const int scale = i < TM ? p.of_a[group * SCALES / GROUPS][i] : p.of_b[group * SCALES / GROUPS][i - TM];
+    (i < TM ? p.some_a[group][i] : p.some_b[group][i - TM]) = (scale & 0xFFFF) == 0 ? 0 : some;
   }
 }
 
@@ -79,17 +78,9 @@ __device__ __forceinline__ float rounded_sum(s64 sum, int exponent) {
 }
 
 __device__ __forceinline__ void step(const Panels& p, int first, int y, int x, float (&c)[RM][RN], int) {
-  int sums[GROUPS][RM][RN], e[RM][RN];
-  u32 invalid = 0;
+  int e[RM][RN];
   EACH(i, RM) EACH(j, RN) e[i][j] = max(FLOOR, accumulator_exponent(bits(c[i][j]) & MAGNITUDE));
   EACH(g, GROUPS) {
-    EACH(i, RM) EACH(j, RN) sums[g][i][j] = 0;
-    ALONG(w, GROUP / 4) {
-      u32 of_a[RM], of_b[RN];
-      take<RM>(&p.a[g * (GROUP / 4) + w][y * RM], of_a);
-      take_columns(p.b[g * (GROUP / 4) + w], x, of_b);
-      EACH(i, RM) EACH(j, RN) sums[g][i][j] = __dp4a(int(of_a[i]), int(of_b[j]), sums[g][i][j]);
-    }
     u32 some_a[RM], some_b[RN];
     int of_a[RM], of_b[RN];
     take<RM>(&p.some_a[g][y * RM], some_a);
@@ -97,22 +88,39 @@ __device__ __forceinline__ void step(const Panels& p, int first, int y, int x, f
     take<RM>(&p.of_a[g * SCALES / GROUPS][y * RM], of_a);
     take_columns(p.of_b[g * SCALES / GROUPS], x, of_b);
     EACH(i, RM) EACH(j, RN) {
-      const int significands = (of_a[i] & 0xFFFF) * (of_b[j] & 0xFFFF);
-      if ((of_a[i] & 0xFFFF) == NAN_SCALE || (of_b[j] & 0xFFFF) == NAN_SCALE) invalid |= 1u << (i * RN + j);
-      if ((some_a[i] & some_b[j]) != 0 && significands != 0) e[i][j] = max(e[i][j], (of_a[i] >> 16) + (of_b[j] >> 16));
-      sums[g][i][j] *= significands;
+      const int both = (of_a[i] >> 16) + (of_b[j] >> 16);
+      if ((some_a[i] & some_b[j]) != 0) e[i][j] = max(e[i][j], both);
     }
   }
+  s64 total[RM][RN];
   EACH(i, RM) EACH(j, RN) {
     const u32 of_c = bits(c[i][j]), magnitude = of_c & MAGNITUDE;
     const int significand = int((magnitude & (HIDDEN - 1)) | (magnitude >= HIDDEN ? HIDDEN : 0));
-    s64 total = truncated(of_c >> 31 ? -significand : significand,
-                          F - e[i][j] + max(int(magnitude >> FRACTION), 1) - BIAS - FRACTION);
-    EACH(g, GROUPS) {
-      const int of_a = p.of_a[g * SCALES / GROUPS][y * RM + i], of_b = p.of_b[g * SCALES / GROUPS][column(x, j)];
-      total += truncated(sums[g][i][j], F - e[i][j] + (of_a >> 16) + (of_b >> 16) - POINT);
+    total[i][j] = truncated(of_c >> 31 ? -significand : significand,
+                            F - e[i][j] + max(int(magnitude >> FRACTION), 1) - BIAS - FRACTION);
+  }
+  u32 invalid = 0;
+  EACH(g, GROUPS) {
+    int sum[RM][RN];
+    EACH(i, RM) EACH(j, RN) sum[i][j] = 0;
+    ALONG(w, GROUP / 4) {
+      u32 of_a[RM], of_b[RN];
+      take<RM>(&p.a[g * (GROUP / 4) + w][y * RM], of_a);
+      take_columns(p.b[g * (GROUP / 4) + w], x, of_b);
+      EACH(i, RM) EACH(j, RN) sum[i][j] = __dp4a(int(of_a[i]), int(of_b[j]), sum[i][j]);
     }
-    const float finite = rounded_sum(total, e[i][j] - F);
+    int of_a[RM], of_b[RN];
+    take<RM>(&p.of_a[g * SCALES / GROUPS][y * RM], of_a);
+    take_columns(p.of_b[g * SCALES / GROUPS], x, of_b);
+    EACH(i, RM) EACH(j, RN) {
+      const int scale_a = of_a[i] & 0xFFFF, scale_b = of_b[j] & 0xFFFF;
+      if (scale_a == NAN_SCALE || scale_b == NAN_SCALE) invalid |= 1u << (i * RN + j);
+      total[i][j] += truncated(sum[i][j] * (scale_a * scale_b), F - e[i][j] + (of_a[i] >> 16) + (of_b[j] >> 16) - POINT);
+    }
+  }
+  EACH(i, RM) EACH(j, RN) {
+    const u32 magnitude = bits(c[i][j]) & MAGNITUDE;
+    const float finite = rounded_sum(total[i][j], e[i][j] - F);
     const bool nothing = (invalid >> (i * RN + j) & 1) || magnitude > INFINITE;
     c[i][j] = nothing ? number(NOT_A_NUMBER) : magnitude == INFINITE ? c[i][j] : finite;
   }
