@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import warpmma as wm
@@ -23,7 +24,7 @@ class Pipe(NamedTuple):
 
 CONVERSIONS = Pipe("conversions to integers", 16)
 FMA, FMA64 = Pipe("fma, f32", 128), Pipe("fma, f64", 64)
-DOT4, GROUPS = Pipe("dot products of 4 bytes", 256), Pipe("instructions issued, 2 a product", 64)
+DOT4, GROUPS = Pipe("dot products of 4 bytes", 256), Pipe("instructions issued, 1 a product", 128)
 
 WGMMA = "wgmma.mma_async.sync.aligned.m64n128k32.f32.e4m3.e4m3"
 MXFP8 = "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.f32.e4m3.e4m3.f32.ue8m0"
@@ -95,15 +96,11 @@ def main() -> None:
         if block := options.pop("block", 0):
             scales = torch.randint(100, 120, (2, n, n // block), device="cuda", dtype=torch.uint8)
             options |= {"scale_a": scales[0], "scale_b": scales[1].T}
-        took = milliseconds(
-            torch, lambda a=a, b=b, options=options, target=target: wm.matmul(a, b, target=target, **options)
-        )
+        took = milliseconds(torch, partial(wm.matmul, a, b, target=target, **options))
         clock = torch.cuda.clock_rate() * 1e6
         rate, limit = n**3 / took * 1e3, pipe.products * units * clock
-        how = " ".join(str(x).split(".")[0] for x in given.values() if not isinstance(x, bool))
-        rows.append(
-            (kind, f"{target} {how}".strip(), f"{took:.2f}", f"{rate / 1e12:.2f}", f"{rate / limit:.0%}", pipe.name)
-        )
+        how = " ".join((target, *(_word(name, x) for name, x in given.items())))
+        rows.append((kind, how, f"{took:.2f}", f"{rate / 1e12:.2f}", f"{rate / limit:.0%}", pipe.name))
     print(torch.cuda.get_device_name(0), f"{n} x {n} x {n}")
     print("\n".join(table(rows, left=[0, 1, 5])))
 

@@ -46,7 +46,7 @@ def agree(a: Any, b: Any, c: Any = None, **options: Any) -> None:
 @pytest.mark.parametrize("epilogue", ["bf16", "tf32", "e4m3", "e2m1"])
 def test_epilogues(gpu: SimulatedGpu, epilogue: str | None) -> None:
     a, b = drawn(20, 40), drawn(40, 24)
-    a[:3] *= np.float16([[0], [300], [3e-4]])
+    a[:3] *= np.array([[0], [300], [3e-4]], np.float16)
     a[3, 0], a[4, :2] = np.inf, (np.inf, np.nan)
     agree(a, b, target="sm_90", epilogue=epilogue)
 
@@ -119,7 +119,7 @@ def test_block_scales_on_a_gpu(gpu: SimulatedGpu) -> None:
     d = wm.matmul(on(gpu, a), on(gpu, b), scale_a=of_a, scale_b=of_b, **options)
     same(codes(d.numpy()), codes(wm.matmul(a, b, scale_a=scales[0], scale_b=scales[1], **options)))
     with pytest.raises(ScaleError, match="scales of A are float32"):
-        wm.matmul(on(gpu, a), on(gpu, b), scale_a=on(gpu, np.float32(scales[0])), scale_b=of_b, **options)
+        wm.matmul(on(gpu, a), on(gpu, b), scale_a=on(gpu, scales[0].astype(np.float32)), scale_b=of_b, **options)
 
 
 def test_choose_looks_at_arrays_on_a_gpu(gpu: SimulatedGpu) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from oracles import skip_without
 
 import warpmma as wm
 from warpmma.gpu import why_no_gpu
@@ -17,7 +18,10 @@ E4M3 = "wgmma.mma_async.sync.aligned.m64n128k32.f32.e4m3.e4m3"
 
 @pytest.fixture
 def torch() -> Any:
-    return pytest.importorskip("torch")
+    skip_without("torch")
+    import torch
+
+    return torch
 
 
 def drawn(torch: Any, *shape: int, dtype: str = "float32", seed: int = 0) -> Any:

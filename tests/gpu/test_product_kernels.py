@@ -75,8 +75,8 @@ def test_sixteen_largest_products_and_c_need_33_bits() -> None:
     a, b = np.full((4, 16), largest), np.full((16, 4), largest)
     b[:, 1] *= -1
     b[0, 2:] *= -1
-    c: Any = np.float32([[1, 1, 1, 1], [7.9e9, -7.9e9, 7.9e9, -7.9e9], [-7.9e9, 7.9e9, 0, 0], [4.29e9, -4.29e9, 1e10, 1e30]])
-    both(a, b, c, target="sm_90")
+    c = [[1, 1, 1, 1], [7.9e9, -7.9e9, 7.9e9, -7.9e9], [-7.9e9, 7.9e9, 0, 0], [4.29e9, -4.29e9, 1e10, 1e30]]
+    both(a, b, np.array(c, np.float32), target="sm_90")
 
 
 def test_subnormal_results_are_truncated() -> None:
@@ -84,6 +84,14 @@ def test_subnormal_results_are_truncated() -> None:
     rng = np.random.default_rng(4)
     a, b = (np.ldexp(rng.standard_normal(s), -70).astype(np.float32) for s in ((8, 16), (16, 8)))
     both(a, b, np.ldexp(rng.standard_normal((8, 8)), -128).astype(np.float32), target="sm_90", float32="tf32")
+
+
+def test_a_zero_c_of_f16_does_not_count() -> None:
+    """Its least exponent is above that of small products, though sums are of f32."""
+    a, b = np.full((4, 4), 2.0**-12, np.float16), np.full((4, 4), 1.3e-5, np.float16)
+    c = np.zeros((4, 4), np.float16)
+    c[0] = 2.0**-24
+    both(a, b, c, target="sm_70", instruction="mma.sync.aligned.m8n8k4.row.row.f32.f16.f16.f16")
 
 
 def both(a: Array, b: Array, c: Array, **options: Any) -> None:

@@ -24,7 +24,7 @@ class SimulatedGpu:
     name = "simulated"
     capability = (9, 0)
 
-    def __init__(self, hazards: str = "error") -> None:
+    def __init__(self, hazards: Any = "error") -> None:
         self.device, self.hazards = wm.Device("sm_90"), hazards
         self.launches: list[tuple[ProductLaunch, int]] = []
 
@@ -44,7 +44,7 @@ class SimulatedGpu:
 class _Copies:
     def __init__(self, device: wm.Device) -> None:
         self._device = device
-        self._held: dict[int, wm.DeviceArray] = {}
+        self._held: dict[int, Any] = {}
 
     def put(self, array: Array) -> int:
         there = self._device.array(np.ascontiguousarray(array).reshape(-1).view(np.uint8))
@@ -64,7 +64,7 @@ class GpuArray:
     The library has NumPy's own types, and no others. `streams` lists for which streams memory was exported.
     """
 
-    def __init__(self, memory: wm.DeviceArray, like: Array) -> None:
+    def __init__(self, memory: Any, like: Array) -> None:
         self._memory, self._like = memory, like  # `like` has the shape, strides and place of this view in zeros
         self.shape, self.dtype, self.device, self.streams = like.shape, like.dtype, "gpu", list[object]()
         self._exported: list[object] = []

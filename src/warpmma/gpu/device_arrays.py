@@ -38,7 +38,7 @@ def is_on_gpu(x: Any) -> bool:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class DeviceArray(Shown):
+class GpuTensor(Shown):
     """An array on a GPU: its address, strides in elements, NumPy or ml_dtypes type, and what keeps it alive."""
 
     address: int
@@ -49,7 +49,7 @@ class DeviceArray(Shown):
     owner: Any = field(repr=False)
 
 
-def read(x: Any, name: str, stream: int, error: type[WarpmmaError] = OperandError) -> DeviceArray:
+def read(x: Any, name: str, stream: int, error: type[WarpmmaError] = OperandError) -> GpuTensor:
     """Read where an array lies; raise `error`, whose message begins with `name`, if it is none on a GPU."""
     if not is_on_gpu(x):
         raise error(f"{name} lies on the CPU, other operands on a GPU; expected all on one")
@@ -58,7 +58,7 @@ def read(x: Any, name: str, stream: int, error: type[WarpmmaError] = OperandErro
     whole = np.cumprod([1, *shape[:0:-1]])[::-1].tolist() if shape else []
     strides = tuple(tensor.strides[i] for i in range(tensor.ndim)) if tensor.strides else tuple(whole)
     address = (tensor.data or 0) + tensor.byte_offset
-    return DeviceArray(address=address, shape=shape, strides=strides, dtype=dtype, device=tensor.device_id, owner=owner)
+    return GpuTensor(address=address, shape=shape, strides=strides, dtype=dtype, device=tensor.device_id, owner=owner)
 
 
 @dataclass(frozen=True)
@@ -118,4 +118,4 @@ def dtype_of(x: Any, name: str) -> np.dtype[Any]:
     try:
         return dtype_named(str(x.dtype).removeprefix("torch."))
     except (AttributeError, TypeError):
-        raise OperandError(f"{name} is {getattr(x, 'dtype', type(x).__name__)}, which is no type of elements") from None
+        raise OperandError(f"{name} is {getattr(x, 'dtype', type(x).__name__)}, whose type is unknown") from None

@@ -9,13 +9,13 @@ import numpy as np
 from .._arrays import Array
 from ..errors import UnsupportedError
 from ..formats import FORMATS
-from .driver import Gpu
+from .cuda_driver import CudaGpu
 from .product_kernel import ProductForm, kernel_of
 from .product_launch import NOTHING, Matrices, ProductLaunch
 
 
 def product_of_codes(
-    gpu: Gpu, form: ProductForm, a: Array, b: Array, c: Array, *, slices: Sequence[int], promote: int = 0,
+    gpu: CudaGpu, form: ProductForm, a: Array, b: Array, c: Array, *, slices: Sequence[int], promote: int = 0,
     chosen: Array | None = None, scale_a: Array | None = None, scale_b: Array | None = None,
     alpha: Array | None = None, out: Array | None = None,
 ) -> Array:  # fmt: skip
@@ -23,7 +23,7 @@ def product_of_codes(
 
     Parameters
     ----------
-    gpu : Gpu
+    gpu : CudaGpu
     form : ProductForm
     a, b, c : ndarray of unsigned int
         Codes: A `[batch, m, k]`, of a sparse A what is stored, B `[batch, k, n]`, C `[batch, m, n]`. A batch of 1 is

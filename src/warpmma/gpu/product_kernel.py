@@ -40,7 +40,7 @@ class ProductForm(Shown):
         Products of one instruction; of a sparse one, stored ones. Of fused multiply-adds it may be any divisor of the
         lengths of all chains, 16 at most.
     width : int
-        Columns of a group of a sparse A, of which half are stored; 0 of a dense one.
+        Columns of a group of a sparse A, half of them stored; 0 of a dense one.
     scales : int
         Block scales of a row in one instruction.
     partial : bool
@@ -152,7 +152,9 @@ def _tile(form: ProductForm, chunk: int) -> tuple[int, int, int]:
     unit = form.recipe.unit
     if isinstance(unit, FusedDotAdd):
         return (2, 4, 2) if chunk > 2 * _CHUNK else (4, 4, 3)
-    if isinstance(unit, GroupedDotAdd) or form.partial:
+    if isinstance(unit, GroupedDotAdd):
+        return 2, 4, 3
+    if form.partial:
         return 4, 4, 2
     if form.recipe.d == "f64":
         return 4, 4, 1

@@ -18,7 +18,7 @@ from ..arithmetic import FmaChain
 from ..errors import OperandError, ScaleError, UnsupportedError
 from ..formats import Format
 from ..gpu import (
-    DeviceArray,
+    GpuTensor,
     Matrices,
     ProductForm,
     ProductLaunch,
@@ -98,7 +98,7 @@ def product_on_gpu(given: Given, options: ProductOptions, chain: Chain, batch: t
     return d
 
 
-def _read(record: ChainInstruction, name: Operand, x: Any, stream: int) -> DeviceArray:
+def _read(record: ChainInstruction, name: Operand, x: Any, stream: int) -> GpuTensor:
     """Read an operand; its elements are of the format's type, or codes, whose upper bits are ignored."""
     array, fmt = read(x, name, stream), record.format(name)
     if array.dtype not in (fmt.dtype, fmt.code_dtype):
@@ -106,7 +106,7 @@ def _read(record: ChainInstruction, name: Operand, x: Any, stream: int) -> Devic
     return array
 
 
-def _read_scales(record: ChainInstruction, name: Operand, x: Any, stream: int) -> DeviceArray:
+def _read_scales(record: ChainInstruction, name: Operand, x: Any, stream: int) -> GpuTensor:
     array = read(x, f"scales of {name}", stream, ScaleError)
     block_scales(cast(Instruction, record)).check_dtype(name, array.dtype)
     return array
@@ -121,7 +121,7 @@ class _View(NamedTuple):
     matrix: tuple[int, int]
 
 
-def _view(x: DeviceArray | None, batch: tuple[int, ...]) -> _View:
+def _view(x: GpuTensor | None, batch: tuple[int, ...]) -> _View:
     """Broadcast an array to a batch; what is absent lies at 0."""
     if x is None:
         return _View(0, 0, (0,) * len(batch), (0, 0))

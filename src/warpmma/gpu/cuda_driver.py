@@ -61,7 +61,7 @@ def _done(answer: tuple[Any, ...]) -> Any:
     return rest[0] if rest else None
 
 
-class Gpu:
+class CudaGpu:
     """A GPU, by its number in the driver: kernels loaded for it, launches, copies of the host's arrays.
 
     Attributes
@@ -128,7 +128,7 @@ class Gpu:
 class HostCopies:
     """Copies of the host's arrays on a GPU."""
 
-    def __init__(self, gpu: Gpu) -> None:
+    def __init__(self, gpu: CudaGpu) -> None:
         self._gpu = gpu
         self._held: list[Any] = []
 
@@ -162,9 +162,9 @@ class HostCopies:
 
 
 @cache
-def gpu(number: int = 0) -> Gpu:
+def gpu(number: int = 0) -> CudaGpu:
     """Return a GPU; `UnsupportedError` without one, or without cuda-bindings."""
-    return Gpu(number)
+    return CudaGpu(number)
 
 
 def _compiled(text: str, arch: str) -> bytes:
