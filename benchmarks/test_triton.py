@@ -1,7 +1,7 @@
 """Kernels of Triton on a simulated GPU, against Triton's own interpreter and without a look for hazards.
 
 The kernels are compiled for sm_90a. The goal: a product of 1024 x 1024 x 1024 in tiles of 64 x 64 x 32 is ten times as
-fast as in the interpreter, which takes the same tiles. Without a look for hazards it is; docs/triton.md has figures.
+fast as in the interpreter, which takes the same tiles, with a look for hazards; docs/triton.md has figures.
 """
 
 from __future__ import annotations

@@ -227,7 +227,7 @@ INNER: dict[str, str] = {
     **dict.fromkeys(
         (f"warpmma.machine:{x}" for x in (
             "BankPattern", "BankPattern.lanes", "Batch", "Batch.filled", "Batch.finish", "Batch.fragment",
-            "Batch.read_fragment", "Batch.function", "Batch.carried", "Batch.decide", "Batch.held",
+            "Batch.read_fragment", "Batch.function", "Batch.carried", "Batch.check", "Batch.decide", "Batch.held",
             "Batch.hasten", "Batch.leave", "Batch.made",
             "Batch.operand", "Batch.read", "Batch.shape", "Batch.shuffled",
             "GlobalMemory", "GlobalMemory.accessed", "GlobalMemory.add", "GlobalMemory.allocate", "GlobalMemory.call",

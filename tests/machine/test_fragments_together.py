@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from assembler import batch_of
 
+from warpmma._arrays import Array
 from warpmma.machine import Site, WarpRegister
+from warpmma.machine.base import Fragment, with_shadow
 
 RNG = np.random.default_rng(0)
 SHAPE = (3, 2)
@@ -43,3 +45,25 @@ def test_what_an_instruction_makes_is_one_fragment() -> None:
     batch, *_ = batch_of(3, 64)
     registers = batch.fragment(MADE, batch.lanes.alive, SITE)
     assert np.shares_memory(batch.read_fragment(SITE, registers, batch.lanes.alive), MADE)
+
+
+def test_registers_of_a_fragment_are_made_when_one_is_read() -> None:
+    made: list[int] = []
+
+    def make() -> Array:
+        made.append(1)
+        return MADE
+
+    batch, *_ = batch_of(3, 64)
+    lanes = batch.lanes.alive & (np.arange(32) < 9)
+    fragment = Fragment((*SHAPE, 4, 32), np.uint32, make)
+    registers = batch.fragment(fragment, lanes, SITE, lanes)
+    assert len({id(x.shadow) for x in registers}) == 1  # they share one
+    assert registers[0].shadow is not None and not registers[0].shadow.written.any()
+    known = [with_shadow(x, None) for x in registers]
+    batch.check(SITE, known, [lanes] * 4)
+    assert [x.kind for x in known] == ["b32"] * 4 and not made
+    assert all(np.array_equal(x.bits, MADE[..., i, :]) for i, x in enumerate(known))
+    assert np.shares_memory(batch.together(known[1:3]), MADE) and len(made) == 1
+    plain = with_shadow(OF[2], registers[0].shadow)
+    assert plain.bits is OF[2].bits and plain.part is OF[2].part and plain.shadow is registers[0].shadow

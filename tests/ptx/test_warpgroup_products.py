@@ -28,6 +28,9 @@ def test_bits_are_those_of_execute(form: str, more: str, registers: bool, swizzl
             imm_a=signs[0], imm_b=signs[1],
         )  # fmt: skip
     np.testing.assert_array_equal(found, c)
+    for hazards in ("warn", "off"):  # blocks that read alike; what they write is the same
+        several = run(text(name, registers=registers, more=more, times=2), given, words, 3, hazards=hazards)
+        np.testing.assert_array_equal(several, c)
 
 
 def outcome(**parts: Any) -> Any:

@@ -114,7 +114,9 @@ class WarpgroupExecution:
                 signed(record, "A", a, self.options.imm_a), signed(record, "B", b, self.options.imm_b),
             )  # fmt: skip
             if words is None:
-                out[chunk] = dot_chain(recipe, a, b, c, k=a.shape[2], engine=engine)
+                part = out[chunk]
+                if (d := dot_chain(recipe, a, b, c, k=a.shape[2], engine=engine, out=part)) is not part:
+                    part[...] = d
             elif mixed:
                 out[chunk] = self._mixed(recipe, a, b, c, words)
             else:

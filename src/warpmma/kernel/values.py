@@ -208,7 +208,7 @@ class Register(machine.WarpRegister):
 def settle(register: Register) -> None:
     """Let lanes hold values whose warps have waited for the `wgmma` that writes them."""
     if register.shadow is not None and register.shadow.pending:
-        register.shadow = machine.settled(register).shadow
+        register.shadow = machine.settled(register.shadow)
 
 
 def _widened(x: machine.WarpRegister, kind: str) -> machine.WarpRegister:

@@ -461,6 +461,20 @@ bool none(KnownWords table, KnownWords pages, Places first, size_t each) {
   return true;
 }
 
+// Whether values are those of a first block, more by a step in each block that follows.
+bool repeats(KnownWords values, size_t blocks, uint64_t step) {
+  const size_t each = blocks ? values.shape(0) / blocks : 0;
+  if (each * blocks != values.shape(0)) refuse("repeats: blocks of different lengths");
+  const uint64_t* first = values.data();
+  for (size_t b = 1; b < blocks; b++) {
+    const uint64_t *of = first + b * each, more = b * step;
+    uint64_t differ = 0;
+    for (size_t i = 0; i < each; i++) differ |= of[i] ^ (first[i] + more);
+    if (differ) return false;
+  }
+  return true;
+}
+
 // Puts one word into a table.
 void fill(Words table, Words pages, Places first, size_t each, uint64_t value) {
   const Kept known(table, pages);
@@ -480,6 +494,7 @@ void bind_grains(nb::module_& m) {
   grains.def("all_set", &all_set);
   grains.def("none", &none);
   grains.def("fill", &fill);
+  grains.def("repeats", &repeats);
   grains.def("set", &set, nb::arg().noconvert(), nb::arg(), nb::arg(), nb::arg());
   grains.def("ends_reads", &ends_reads);
   grains.def("words_of", &words_of);

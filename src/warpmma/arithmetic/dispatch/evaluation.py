@@ -143,16 +143,17 @@ def product(
 def dot_chain(
     recipe: Recipe, a: Array, b: Array, c: Array, *, k: int, engine: Resolved,
     chosen: Array | None = None, scale_a: Array | None = None, scale_b: Array | None = None, scales: int = 0,
-    ends: native.Ends = (), sums: Array | None = None,
+    ends: native.Ends = (), sums: Array | None = None, out: Array | None = None,
 ) -> Array:  # fmt: skip
-    """Compute `product` from codes that are known to fit together."""
+    """Compute `product` from codes that are known to fit together; the native engine may write D to `out`."""
     if a.shape[2] == 0:
         return c.copy()
     of_elements = isinstance(recipe.unit, FmaChain) and recipe.d == "f32"
     if engine == "native" and not of_elements:
         return native.product(
-            recipe, a, b, c, k=k, chosen=chosen, scale_a=scale_a, scale_b=scale_b, scales=scales, ends=ends, sums=sums
-        )
+            recipe, a, b, c, k=k, chosen=chosen, scale_a=scale_a, scale_b=scale_b, scales=scales, ends=ends, sums=sums,
+            out=out,
+        )  # fmt: skip
 
     def rows(x: Array | None, number: int, each: int) -> Array | None:
         """Part of A (or of what goes with it) for one instruction, as `[k, batch, m, 1]`."""

@@ -55,7 +55,7 @@ def find_level(name: str | None = None, lanes: int = 0) -> Level:
 def product(
     recipe: Recipe, a: Array, b: Array, c: Array, *, k: int, chosen: Array | None = None,
     scale_a: Array | None = None, scale_b: Array | None = None, scales: int = 0, ends: Ends = (),
-    sums: Array | None = None, level: str | None = None,
+    sums: Array | None = None, level: str | None = None, out: Array | None = None,
 ) -> Array:  # fmt: skip
     """Compute chains of instructions over batches of matrices.
 
@@ -81,6 +81,8 @@ def product(
         chains are added as they end. A sum of nothing is -0. It is written in place.
     level : str, optional
         Name of a build, for tests; otherwise the fastest.
+    out : ndarray of unsigned int, optional
+        Where D goes, contiguous, in no memory of an operand.
 
     Returns
     -------
@@ -90,7 +92,7 @@ def product(
     of = find_level(level)
     a, b, c = (_whole_strides(x) for x in (a, b, c))
     _, m, n = c.shape
-    out = np.empty(c.shape, FORMATS[recipe.d].code_dtype)
+    out = np.empty(c.shape, FORMATS[recipe.d].code_dtype) if out is None else out
     plan = _plan(recipe, k, chosen is not None, scales)
     if out.size:
         _native.execute(plan, of.number, a, b, c, out, False, m, n, a.shape[2], chosen, scale_a, scale_b, ends, sums)

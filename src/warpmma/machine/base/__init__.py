@@ -7,6 +7,7 @@ from .grain_engine import (
     GrainRuns,
     GrainTable,
     KnownRows,
+    alike_in_blocks,
     all_set,
     count_readers,
     ends_reads,
@@ -15,6 +16,7 @@ from .grain_engine import (
     note,
     ordered,
     ordered_by,
+    repeats,
     set_flags,
     words_at,
 )
@@ -41,4 +43,13 @@ from .memory_engine import (
 from .poison import Origin, Poison, PoisonBytes
 from .site import Site
 from .spare import LARGEST, SPARE
-from .warp_register import RegisterShadow, WarpRegister, merged, merged_shadow, settled
+from .warp_register import (
+    Fragment,
+    FragmentRegister,
+    RegisterShadow,
+    WarpRegister,
+    merged,
+    merged_shadow,
+    settled,
+    with_shadow,
+)

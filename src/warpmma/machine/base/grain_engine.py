@@ -64,6 +64,7 @@ class GrainRuns:
         return GrainRuns(self.first * times, self.each * times)
 
 
+_FEW = 8  # one grain in so many
 PAGE = int(getattr(GRAINS, "page", 128))
 """Grains of a page."""
 MIXED = np.uint64((1 << 64) - 1)
@@ -112,6 +113,19 @@ class GrainTable:
         for number in np.flatnonzero(self.pages == MIXED).tolist():
             of_page = self.words[number * PAGE : (number + 1) * PAGE]
             made.words[number * PAGE * times :][: len(of_page) * times] = np.repeat(of_page, times)
+        self.end()
+        return made
+
+    def repeated(self, blocks: int, step: int) -> GrainTable:
+        """Return the table of as many blocks, in which a block has the words of this one, each more by a step."""
+        words, made = self.every(), GrainTable.empty(len(self.words) * blocks)
+        more = np.arange(blocks, dtype=np.uint64)[:, None] * np.uint64(step)
+        if len(some := np.flatnonzero(words)) * _FEW < len(words):  # mostly mbarriers alone: leave pages as they are
+            places = some + np.arange(blocks)[:, None] * len(words)
+            note(made, GrainRuns(places.reshape(-1), 1), (words[some] + more).reshape(-1))
+        else:
+            made.words.reshape(blocks, -1)[:] = np.where(words != 0, words + more, np.uint64(0))
+            made.pages[:] = MIXED
         self.end()
         return made
 
@@ -357,6 +371,27 @@ def count_readers(
             keep = (held != 0) & (held >> block != here) & ~elsewhere
             other[place] = np.where(keep, held, word)
             other[place[elsewhere]] = word[elsewhere]  # of several at once, one of another block
+
+
+def repeats(values: Array, blocks: int, step: int) -> bool:
+    """Whether values of 64 bits, `[n]`, are those of a first block, more by a step in each one that follows."""
+    if len(values) % blocks:
+        return False
+    words = values.view(np.uint64)
+    if GRAINS is not None:
+        return bool(GRAINS.repeats(words, blocks, step))
+    more = np.arange(blocks, dtype=np.uint64)[:, None] * np.uint64(step)
+    rows = words.reshape(blocks, -1)
+    return bool((rows == rows[:1] + more).all())
+
+
+def alike_in_blocks(of_blocks: Array) -> bool:
+    """Whether all blocks have the same, `[block, ...]`, of a multiple of 8 bytes each."""
+    if of_blocks.strides[0] == 0:
+        return True
+    if of_blocks.flags.c_contiguous:
+        return repeats(of_blocks.reshape(-1).view(np.int64), len(of_blocks), 0)
+    return bool((of_blocks == of_blocks[:1]).all())
 
 
 def all_set(flags: Array, grains: GrainRuns) -> bool:

@@ -14,7 +14,7 @@ The rules:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -89,6 +89,34 @@ class RegisterShadow:
         return found
 
 
+class Fragment:
+    """The registers of a fragment, which are made when something asks for their bits.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        `[..., register, lane]`.
+    dtype : dtype
+    make : callable
+        Makes them.
+    """
+
+    __slots__ = ("_make", "_registers", "dtype", "shape")
+
+    def __init__(self, shape: tuple[int, ...], dtype: Any, make: Callable[[], Array]) -> None:
+        self.shape, self.dtype = shape, np.dtype(dtype)
+        self._make: Callable[[], Array] | None = make
+        self._registers: Array | None = None
+
+    @property
+    def registers(self) -> Array:
+        """The registers, `shape`."""
+        if self._make is not None:
+            self._registers, self._make = self._make(), None
+        assert self._registers is not None
+        return self._registers
+
+
 class WarpRegister:
     """A register of every thread.
 
@@ -98,14 +126,14 @@ class WarpRegister:
         `[..., lane]`.
     shadow : RegisterShadow or None
         Which lanes hold poison; None if none do.
-    part : (ndarray, int) or None
+    part : (ndarray or Fragment, int) or None
         The fragment `[..., register, lane]` that it is a register of, and its number there.
     """
 
     __slots__ = ("bits", "part", "shadow")
 
     def __init__(
-        self, bits: Array, shadow: RegisterShadow | None = None, part: tuple[Array, int] | None = None
+        self, bits: Array, shadow: RegisterShadow | None = None, part: tuple[Array | Fragment, int] | None = None
     ) -> None:
         self.bits, self.shadow, self.part = bits, shadow, part
 
@@ -128,22 +156,50 @@ class WarpRegister:
         return f"<{self.kind} register of {' x '.join(map(str, self.bits.shape))} threads>"
 
 
+class FragmentRegister(WarpRegister):
+    """A register of a `Fragment`, by its number there."""
+
+    __slots__ = ("_fragment", "_number")
+
+    def __init__(self, fragment: Fragment, number: int, shadow: RegisterShadow | None = None) -> None:
+        self._fragment, self._number = fragment, number
+        self.shadow, self.part = shadow, (fragment, number)
+
+    @property
+    def bits(self) -> Array:  # type: ignore[override]
+        """See `WarpRegister`."""
+        return np.asarray(self._fragment.registers[..., self._number, :])
+
+    @property
+    def kind(self) -> str:
+        """See `WarpRegister`."""
+        return _KINDS[self._fragment.dtype]
+
+    def with_shadow(self, shadow: RegisterShadow | None) -> FragmentRegister:
+        """Return the same register with another shadow."""
+        return FragmentRegister(self._fragment, self._number, shadow)
+
+
+def with_shadow(register: WarpRegister, shadow: RegisterShadow | None) -> WarpRegister:
+    """Return the same bits with another shadow; those of a fragment are not made for that."""
+    if isinstance(register, FragmentRegister):
+        return register.with_shadow(shadow)
+    return WarpRegister(register.bits, shadow, register.part)
+
+
 def merged(old: WarpRegister, new: WarpRegister, lanes: Array) -> WarpRegister:
     """Return a register with `new` in some lanes, and `old` in the others (rule 2)."""
     shadow = merged_shadow(old.shadow, new.shadow, lanes, dtype=old.bits.dtype)
     return WarpRegister(np.where(lanes, new.bits, old.bits), shadow)
 
 
-def settled(register: WarpRegister) -> WarpRegister:
-    """Return a register whose lanes are values if what writes them is complete now (rule 4)."""
-    shadow = register.shadow
-    if shadow is None or not shadow.pending:
-        return register
+def settled(shadow: RegisterShadow) -> RegisterShadow | None:
+    """Return the shadow of a register whose lanes are values if what writes them is complete now (rule 4)."""
     left = shadow.not_complete()
     found = shadow.without(np.logical_or.reduce([lanes for _, lanes in shadow.pending]) & ~left)
     if left.any():
         found.pending, found.origin = shadow.pending, shadow.origin
-    return WarpRegister(register.bits, None if found.written.all() else found, register.part)
+    return None if found.written.all() else found
 
 
 def merged_shadow(

@@ -15,7 +15,18 @@ from ..._arrays import Array, everywhere
 from ...arithmetic import Engine, resolve, runs_elements
 from ...errors import OperandError
 from ...operations import DTYPES, Access, MatrixMove, Operation, WmmaMove
-from ..base import Lanes, Origin, Poison, RegisterShadow, Site, WarpRegister, is_number, literal
+from ..base import (
+    Fragment,
+    FragmentRegister,
+    Lanes,
+    Origin,
+    Poison,
+    RegisterShadow,
+    Site,
+    WarpRegister,
+    is_number,
+    literal,
+)
 from ..memory import GlobalMemory, GlobalSpace, LocalMemory, SharedMemory
 from ..order import History, ThreadScopes, VectorClock, VectorClocks, joined
 from ..report import Costs, Reporter, Watching
@@ -268,6 +279,11 @@ class Batch:
 
     def read(self, site: Site, registers: Sequence[WarpRegister], needed: Sequence[Array]) -> list[Array]:
         """Return the bits of registers, `[block, warp, lane]`; report the needed lanes of each that hold poison."""
+        self.check(site, registers, needed)
+        return [register.bits for register in registers]
+
+    def check(self, site: Site, registers: Sequence[WarpRegister], needed: Sequence[Array]) -> None:
+        """Report the needed lanes of registers that hold poison."""
         for i, (register, lanes) in enumerate(zip(registers, needed, strict=True)):
             if register.shadow is not None:
                 bad = register.shadow.poison(lanes)
@@ -279,7 +295,6 @@ class Batch:
                 which = f"; it is number {i} of {len(registers)} here" if len(registers) > 1 else ""
                 detail = _origin(register.site, self.poison_travels) + which
                 self.reporter.report("poison", site, bad, other=register.site, detail=detail)
-        return [register.bits for register in registers]
 
     def decide(self, site: Site, poison: Poison | None, lanes: Array) -> None:
         """Report the lanes whose bytes, `[block, warp, lane, byte]`, hold poison: it decides something."""
@@ -290,7 +305,14 @@ class Batch:
 
     def carried(self, registers: Sequence[WarpRegister], site: Site, lanes: Array) -> Carried | None:
         """Return the poison of registers in some lanes, which a line reads; None if there is none."""
-        bad = [x.shadow is not None and not x.shadow.clean(lanes) for x in registers]
+        of: dict[int, bool] = {}  # registers of a fragment share a shadow
+
+        def spoilt(x: RegisterShadow | None) -> bool:
+            if x is not None and id(x) not in of:
+                of[id(x)] = not x.clean(lanes)
+            return x is not None and of[id(x)]
+
+        bad = [spoilt(x.shadow) for x in registers]
         if not any(bad):
             return None
         shadows = [x.shadow for x, some in zip(registers, bad, strict=True) if some and x.shadow is not None]
@@ -329,27 +351,38 @@ class Batch:
         """
         if bits.shape != self.shape:
             bits = np.broadcast_to(bits, self.shape)
+        return WarpRegister(bits, self._shadow(lanes, site, poison, origin))
+
+    def _shadow(
+        self, lanes: Array, site: Site, poison: Array | None, origin: Origin | None
+    ) -> RegisterShadow | None:  # fmt: skip
+        """Return the shadow of a result: see `made`."""
         if not self.reporter.tracking:
-            return WarpRegister(bits)
+            return None
         written, mask = None if lanes is self.lanes.alive else lanes, None
         if poison is not None and poison.any():
             clean = ~poison if poison.dtype == np.bool_ else poison == 0
             written = clean if written is None else written & clean
             if poison.dtype != np.bool_:
                 mask = np.where(lanes, poison, ~poison.dtype.type(0))
-        return WarpRegister(bits, None if written is None else RegisterShadow(written, site, mask, origin))
+        return None if written is None else RegisterShadow(written, site, mask, origin)
 
     def fragment(
-        self, registers: Array, lanes: Array, site: Site, poison: Array | None = None, origin: Origin | None = None
-    ) -> Results:
-        """Return the registers of a fragment, `[block, warp, register, lane]`, as `made` does each."""
-        found = []
-        for i in range(registers.shape[-2]):
-            of = None if poison is None else poison[..., i, :]
-            register = self.made(registers[..., i, :], lanes, site, of, origin)
-            register.part = registers, i
-            found.append(register)
-        return tuple(found)
+        self, registers: Array | Fragment, lanes: Array, site: Site, poison: Array | None = None,
+        origin: Origin | None = None,
+    ) -> Results:  # fmt: skip
+        """Return the registers of a fragment, `[block, warp, register, lane]`, as `made` does each.
+
+        With bool poison, `[block, warp, lane]`, all of them hold poison there, and share a shadow.
+        """
+        numbers = range(registers.shape[-2])
+        if poison is None or poison.ndim < len(registers.shape):
+            shadows = [self._shadow(lanes, site, poison, origin)] * len(numbers)
+        else:
+            shadows = [self._shadow(lanes, site, poison[..., i, :], origin) for i in numbers]
+        if isinstance(registers, Fragment):
+            return tuple(FragmentRegister(registers, i, x) for i, x in enumerate(shadows))
+        return tuple(WarpRegister(registers[..., i, :], x, (registers, i)) for i, x in enumerate(shadows))
 
     def read_fragment(self, site: Site, registers: Sequence[WarpRegister], lanes: Array) -> Array:
         """Bits of registers as a fragment, `[block, warp, register, lane]`: the one that they are parts of, if so.
@@ -368,7 +401,8 @@ class Batch:
             whole, first = part
             parts = (x.part for x in registers)
             if all(x is not None and x[0] is whole and x[1] == first + i for i, x in enumerate(parts)):
-                return whole[..., first : first + len(registers), :]
+                every = whole.registers if isinstance(whole, Fragment) else whole
+                return every[..., first : first + len(registers), :]
         return np.stack([x.bits for x in registers], axis=-2)
 
 

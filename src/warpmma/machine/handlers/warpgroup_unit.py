@@ -26,8 +26,9 @@ from ...isa import WarpgroupInstruction
 from ...layouts import MatrixDescriptor, Operand
 from ...operations import WarpgroupGroup, WarpgroupMultiply
 from ...registers import LANES, WARPS
-from ..base import Origin, Site, WarpRegister, acting, get, of_warpgroups, put
+from ..base import Fragment, Origin, RegisterShadow, Site, WarpRegister, acting, get, of_warpgroups, put, with_shadow
 from ..block import Batch, Results, touches
+from ..memory import Allocation, LockstepTouch, Touch
 from ..sync import Touched
 from .load_store import check_whole, read
 from .product_tiles import ProductTiles
@@ -59,16 +60,20 @@ def multiply(batch: Batch, site: Site, row: WarpgroupMultiply, operands: Sequenc
     scale, of_c = _scale(batch, site, given["scale-d"], which, lanes), lanes.copy()
     of_c[which.warps_of(~scale)] = False
     held = _Held()
-    in_c = _registers(batch, site, given["c"], which, of_c, held, "C", record)
-    c, kept = batch.warpgroups.accumulated(record, in_c), {"C": in_c}
+    _check_registers(batch, site, given["c"], which, of_c, held, "C", record)
+    c = batch.warpgroups.accumulated(record, given["c"]) if _of_every_warp(which, shape) else None
+    kept: dict[str, Array] = {}
+    if c is None or batch.watching is not None:
+        kept["C"] = _of_warps(batch.together(given["c"]), which)
     if c is None:
-        c = codes_in_registers(record, "C", in_c, by_warp=True)
+        c = codes_in_registers(record, "C", kept["C"], by_warp=True)
     if not scale.all():
         c = np.where(scale[:, None, None], c, c.dtype.type(0))
     tiles: list[tuple[Operand, Any, int]] = [("B", given["b-desc"], numbers.get("imm-trans-b", 0))]
     codes: dict[str, Array] = {}
     if row.in_registers:
-        kept["A"] = _registers(batch, site, given["a"], which, lanes, held, "A", record)
+        _check_registers(batch, site, given["a"], which, lanes, held, "A", record)
+        kept["A"] = _of_warps(batch.together(given["a"]), which)
         codes["A"] = codes_in_registers(record, "A", kept["A"], by_warp=True)
     else:
         tiles.append(("A", given["a-desc"], numbers.get("imm-trans-a", 0)))
@@ -97,25 +102,26 @@ def multiply(batch: Batch, site: Site, row: WarpgroupMultiply, operands: Sequenc
     except MetadataError as error:
         batch.reporter.report("metadata", site, lanes, detail=str(error))
         found = replace(call, options=replace(options, undefined="hardware")).run(batch.workers)
-    kept["D"] = in_registers(record, "D", found, by_warp=True)
-    batch.warpgroups.computed(record, kept["D"], found)
-    d = _of_all(shape, which, kept["D"])
+    d = Fragment(
+        shape, record.layout("D").packing.dtype,
+        lambda: _of_all(shape, which, in_registers(record, "D", found, by_warp=True)),
+    )  # fmt: skip
+    batch.warpgroups.computed(record, d if _of_every_warp(which, shape) else None, found)
     if batch.watching is not None:
+        kept["D"] = _of_warps(d.registers, which)
         kept = {name: np.moveaxis(x, 1, 2).reshape(len(x), x.shape[2], -1) for name, x in kept.items()}
         kept |= {} if metadata is None else {"metadata": metadata}
         plain = {"scale_d": scale, "imm_a": options.imm_a, "imm_b": options.imm_b, "selector": options.selector}
         _watched(batch, site, record, which, kept, plain, read_by)
-    bits = _poison_of_d(record, held, which, d)
+    bits = _poison_of_d(record, held, which, shape)
     made = batch.warpgroups.issue(site, lanes, sources, record.n, marked=bits is None)
     if bits is not None:
         return batch.fragment(d, lanes, held.site or site, bits, held.origin)
     if made is None:
         return batch.fragment(d, lanes, site)
-    results = batch.fragment(d, lanes, site, np.broadcast_to(lanes[:, :, None], d.shape), made.origin)
-    pending = ((made, lanes),)  # the same one, for those who ask for all registers
-    for x in results:
-        if x.shadow is not None:
-            x.shadow.pending = pending
+    results = batch.fragment(d, lanes, site, lanes, made.origin)
+    if (shadow := results[0].shadow) is not None:  # that of all
+        shadow.pending = ((made, lanes),)
     return results
 
 
@@ -176,9 +182,14 @@ def _whole_groups(batch: Batch, site: Site, lanes: Array) -> _Groups:
     return _Groups(block, number * WARPS, np.asarray(np.broadcast_to(whole[..., None], lanes.shape)))
 
 
+def _of_every_warp(which: _Groups, shape: tuple[int, ...]) -> bool:
+    """Whether the warpgroups are all of the batch's warps, `[block, warp, ...]`."""
+    return len(which.block) * WARPS == shape[0] * shape[1]
+
+
 def _of_warps(values: Array, which: _Groups) -> Array:
     """Return what is known of warps, `[block, warp, ...]`, by warpgroup: `[n, 4, ...]`."""
-    if which.block.size * WARPS == values.shape[0] * values.shape[1]:
+    if _of_every_warp(which, values.shape):
         return values.reshape(-1, WARPS, *values.shape[2:])
     return np.asarray(values[which.warps_of()])
 
@@ -229,29 +240,27 @@ class _Held:
         self.origin: Origin | None = None
 
 
-def _registers(
+def _check_registers(
     batch: Batch, site: Site, given: Sequence[WarpRegister], which: _Groups, lanes: Array, held: _Held, name: Operand,
     record: WarpgroupInstruction,
-) -> Array:  # fmt: skip
-    """Return the registers of warpgroups, `[n, 4, register, 32]`; a C that is pending may be read (rule 3)."""
+) -> None:  # fmt: skip
+    """Report or hold the poison of registers of warpgroups; a C that is pending may be read (rule 3)."""
 
     def checked(x: WarpRegister) -> WarpRegister:
         if name != "C" or x.shadow is None or not x.shadow.pending:
             return x
-        pending = x.shadow.pending
-        if (left := late.get(id(pending))) is None:
-            left = late[id(pending)] = x.shadow.not_complete()
-        return WarpRegister(x.bits, x.shadow.without(left))
+        if id(x.shadow) not in late:  # registers share it
+            late[id(x.shadow)] = x.shadow.without(x.shadow.not_complete())
+        return with_shadow(x, late[id(x.shadow)])
 
-    late: dict[int, Array] = {}
+    late: dict[int, RegisterShadow] = {}
     accumulated = [checked(x) for x in given]
     if not batch.reporter.follows:
-        read(batch, site, accumulated, lanes)
+        batch.check(site, accumulated, [lanes] * len(accumulated))
     elif (found := batch.carried(accumulated, site, lanes)) is not None:
         masks = _of_warps(np.stack(found.masks, axis=-2), which)
         held.of[name] = codes_in_registers(record, name, masks, by_warp=True) != 0
         held.site, held.origin = found.site, found.origin
-    return _of_warps(batch.together(given), which)
 
 
 def _metadata(batch: Batch, site: Site, given: dict[str, Any], which: _Groups, lanes: Array) -> Array | None:
@@ -316,54 +325,96 @@ def _tile(
 ) -> Array:  # fmt: skip
     """Read codes `[n, row, column]` of a tile; of single bits words of 32."""
     plans = {word: _plan(record, operand, word, transposed) for word in dict.fromkeys(words.tolist())}
-    shape, most = batch.shape, max(x.pieces for x in plans.values())
-    image: Array = np.zeros((len(words), most, _PIECE), np.uint8)
+    most = max(x.pieces for x in plans.values())
     spoilt: Array | None = None
-    number = np.zeros((*shape[:2], 1), np.int64)
-    number[which.warps_of()] = np.arange(len(words))[:, None, None]
-    start = batch.shared.starts.astype(np.uint32)
+    found: list[tuple[Allocation, Touch, Array]] = []
     for turn in range(max(len(x.piece) for x in plans.values())):
-        piece: Array = np.full(shape, -1)
-        address: Array = np.zeros(shape, np.uint32)
-        for word, plan in plans.items():
-            if turn < len(plan.piece):
-                at = which.warps_of(words == word)
-                piece[at], address[at] = plan.piece[turn], plan.address[turn]
-        for _, allocation, touch in touches(batch, site, "shared", address + start, _PIECE, piece >= 0, _PIECE):
+        piece, address, some = _lanes_of_turn(batch, which, words, plans, turn)
+        for _, allocation, touch in touches(batch, site, "shared", address, _PIECE, some, _PIECE):
             touch = touch.until_complete()
-            data, poison = allocation.load(touch, 1)
-            some = acting(((number * most + piece) * _PIECE)[..., None], touch.lanes)[:, 0]
-            put(image.reshape(-1), some, data)
+            poison = allocation.shadow.loads(touch, 1, travels=False)
+            found.append((allocation, touch, piece))
             if poison is not None and poison.origin is not None:
-                spoilt = np.zeros_like(image) if spoilt is None else spoilt
-                put(spoilt.reshape(-1), some, poison.bits)
+                spoilt = np.zeros((len(words), most, _PIECE), np.uint8) if spoilt is None else spoilt
+                put(spoilt.reshape(-1), _in_image(batch, which, most, piece, touch), poison.bits)
                 held.site, held.origin = site, poison.origin
-            sources.append((allocation, touch))
-    batch.costs.moved(site, "shared", image.size)
+    sources.extend((allocation, touch) for allocation, touch, _ in found)
+    batch.costs.moved(site, "shared", len(words) * most * _PIECE)
     one, *others = plans.values()
     place = np.stack([plans[word].place for word in words.tolist()]) if others else one.place
     places = np.arange(len(words))[:, None, None] * (most * _PIECE) + place
     code = np.dtype(np.uint32) if record.format(operand).bits == 1 else record.format(operand).code_dtype
 
-    def gathered(of: Array) -> Array:
+    def gathered(of: Array, places: Array) -> Array:
         octets = get(of.reshape(-1), places.reshape(-1), _PIECE).reshape(*places.shape[:2], -1)
         codes = octets.view(code)
         return codes.swapaxes(-1, -2) if transposed else codes
 
     if spoilt is not None:
-        held.of[operand] = gathered(spoilt) != 0
-    return gathered(image)
+        held.of[operand] = gathered(spoilt, places) != 0
+    if not others and (inside := _in_memory(one, found, which)) is not None:
+        return gathered(found[0][0].data, inside)
+    image: Array = np.zeros((len(words), most, _PIECE), np.uint8)
+    for allocation, touch, piece in found:
+        where = _in_image(batch, which, most, piece, touch)
+        put(image.reshape(-1), where, get(allocation.data, touch.offset, _PIECE))
+    return gathered(image, places)
 
 
-def _poison_of_d(record: WarpgroupInstruction, held: _Held, which: _Groups, d: Array) -> Array | None:
+def _lanes_of_turn(
+    batch: Batch, which: _Groups, words: Array, plans: dict[int, _Plan], turn: int
+) -> tuple[Array, Array, Array]:  # fmt: skip
+    """Return the piece that each lane reads in a turn, -1 for none, its address, and which lanes read one."""
+    shape = batch.shape
+    if batch.clocks.scopes.cluster == 1 and words.size * WARPS == shape[0] * shape[1]:
+        of_blocks = words.reshape(shape[0], -1)
+        if shape[0] > 1 and (of_blocks == of_blocks[:1]).all():  # all blocks read alike
+            of_warps = [x for word in of_blocks[0].tolist() for x in _of_turn(plans[word], turn)]
+            piece, address = (np.broadcast_to(np.concatenate(x), shape) for x in (of_warps[::2], of_warps[1::2]))
+            return piece, address, np.broadcast_to(piece[:1] >= 0, shape)
+    piece, address = np.full(shape, -1), np.zeros(shape, np.uint32)
+    for word, plan in plans.items():
+        at = which.warps_of(words == word)
+        piece[at], address[at] = _of_turn(plan, turn)
+    return piece, address + batch.shared.starts.astype(np.uint32), piece >= 0
+
+
+def _of_turn(plan: _Plan, turn: int) -> tuple[Array, Array]:
+    """Return the pieces and addresses of a turn, `[4, 32]` each."""
+    if turn < len(plan.piece):
+        return plan.piece[turn], plan.address[turn]
+    return np.full(plan.piece.shape[1:], -1), np.zeros(plan.address.shape[1:], np.uint32)
+
+
+def _in_image(batch: Batch, which: _Groups, most: int, piece: Array, touch: Touch) -> Array:
+    """Return where the pieces that lanes access are among those of the tiles of all warpgroups, in bytes, `[n]`."""
+    number = np.zeros((*batch.shape[:2], 1), np.int64)
+    number[which.warps_of()] = np.arange(len(which.block))[:, None, None]
+    return acting(((number * most + piece) * _PIECE)[..., None], touch.lanes)[:, 0]
+
+
+def _in_memory(plan: _Plan, found: Sequence[tuple[Allocation, Touch, Array]], which: _Groups) -> Array | None:
+    """Return where the pieces of tiles are, `[n, row, piece]`, if blocks in lockstep have read all of the same tile."""
+    start = np.full(plan.pieces, -1)
+    for allocation, touch, piece in found:
+        if not isinstance(touch, LockstepTouch) or allocation is not found[0][0]:
+            return None
+        start[piece[0][touch.part.lanes[0]]] = touch.part.offset
+        step = touch.step
+    if not found or (start < 0).any():
+        return None
+    return np.asarray(which.block[:, None, None] * step + start[plan.place // _PIECE])
+
+
+def _poison_of_d(
+    record: WarpgroupInstruction, held: _Held, which: _Groups, shape: tuple[int, ...]
+) -> Array | None:  # fmt: skip
     """Return which bits of D are poison, if an operand holds some."""
     if not held.of:
         return None
     n, (m, k) = len(which.block), (record.m, record.k)
-    shapes = {"A": (m, k // 2 if record.sparse else k), "B": (record.n, k), "C": (m, record.n)}
-    of: dict[str, Array] = {name: held.of.get(name, np.zeros((n, *shape), bool)) for name, shape in shapes.items()}
+    sizes = {"A": (m, k // 2 if record.sparse else k), "B": (record.n, k), "C": (m, record.n)}
+    of: dict[str, Array] = {name: held.of.get(name, np.zeros((n, *size), bool)) for name, size in sizes.items()}
     of_rows, of_columns = (np.asarray(of[x].any(axis=-1)) for x in "AB")
     bad = of_rows[:, :, None] | of_columns[:, None, :] | of["C"]
-    return _of_all(
-        d.shape, which, in_registers(record, "D", all_ones(bad, record.format("D").code_dtype), by_warp=True)
-    )
+    return _of_all(shape, which, in_registers(record, "D", all_ones(bad, record.format("D").code_dtype), by_warp=True))

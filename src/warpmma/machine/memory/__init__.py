@@ -6,6 +6,7 @@ from .device import Device, DeviceArray
 from .global_memory import GlobalMemory
 from .loans import Content, Loan, content
 from .local_memory import LocalMemory
+from .lockstep_touch import LockstepTouch
 from .process_memory import ProcessMemory, mapped_memory, memory_of, merged_memory
 from .retyping import Retyped, contradicts, expected, float_sites, retyped
 from .shadow_memory import Overwritten

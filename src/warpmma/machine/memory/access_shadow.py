@@ -115,21 +115,27 @@ class AccessShadow(Shadow):
         Which piece of memory it is, in every run of a launch.
     block : int
         Bytes of each block, if it is the memory of several; 0 if not.
+    stands_for : int
+        Blocks for which one block stands: see `Grains`.
     """
 
     def __init__(
         self, reporter: Reporter, data: Array, *, written: bool | WrittenGrains, scope: ThreadScope, cause: str,
-        phase: int, element: Callable[[int, int], str], key: Key, block: int = 0,
+        phase: int, element: Callable[[int, int], str], key: Key, block: int = 0, stands_for: int = 1,
     ) -> None:  # fmt: skip
         self._key, self._space = key, "global" if scope == ThreadScope.GPU else "shared"
         self._data, self._phase = data, phase
-        self.grains = Grains(data.size, written=written, scope=scope, phase=phase, block=block)
+        self.grains = Grains(
+            data.size, written=written, scope=scope, phase=phase, block=block, stands_for=stands_for
+        )  # fmt: skip
         self._sources: list[_Source] = []  # of pending copies and products
         self._seen: dict[str, Look] = {}
         self._watched: dict[str, Watch] = {}
         self._held: PoisonBytes | None = None  # made when poison is stored
         self._sync_cells = SyncCells(scope)
         self._reporter, self._cause, self._element = reporter, cause, element
+
+    in_lockstep = False
 
     @property
     def written(self) -> WrittenGrains | bool:
@@ -243,8 +249,8 @@ class AccessShadow(Shadow):
         origin = 0 if poison is None or poison.origin is None else poison.origin.number
         self._held.write(touch.offset, bits, origin, touch.lanes if stores else None, self._phase)
 
-    def stores(self, touch: Touch, data: Array) -> Array | None:
-        """See `Shadow`."""
+    def stores(self, touch: Touch, data: Array | None) -> Array | None:
+        """See `Shadow`; without data, of any data."""
         grains, last = self._claim(touch, data)
         self.grains.note_written(grains)
         return last

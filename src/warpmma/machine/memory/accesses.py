@@ -10,8 +10,8 @@ import numpy as np
 
 from ..._arrays import Array
 from ...operations import MemoryOrder, MemoryScope
-from ..base import Site
-from ..order import AFTER_ALL, Agents, Completes, ThreadScope, VectorClocks
+from ..base import Site, repeats
+from ..order import AFTER_ALL, BLOCK_BIT, Agents, Completes, ThreadScope, VectorClocks
 
 
 @dataclass(eq=False, kw_only=True, slots=True)
@@ -46,6 +46,24 @@ class Touch:
             later=self.later, runs=self.runs,
         )  # fmt: skip
 
+    @property
+    def number(self) -> int:
+        """The number of accesses."""
+        return len(self.offset)
+
+    def first(self, blocks: int, step: int) -> Touch | None:
+        """Return the part of the first of so many blocks, of so many bytes each, if it stands for those of all.
+
+        Then the other blocks' parts differ in the block alone (`lockstep_touch`).
+        """
+        words = self.who.words
+        if not (repeats(self.offset, blocks, step) and repeats(words, blocks, 1 << int(BLOCK_BIT))):
+            return None
+        count = len(words) // blocks
+        made = self._copy(Agents(words[:count], self.who.first))
+        made.lanes, made.offset = self.lanes[:1], self.offset[:count]
+        return made
+
     def parts(self) -> Iterator[Touch]:
         """Yield the first access of each lane, then the second, and so on."""
         if self.runs == 1:
@@ -58,8 +76,7 @@ class Touch:
 
     def of(self, lanes: Array) -> Touch:
         """Return the access of those of its lanes that are among some."""
-        some = lanes[self.lanes]
-        if some.all():
+        if lanes.all() or (some := lanes[self.lanes]).all():
             return self
         of_runs = some if self.runs == 1 else np.repeat(some, self.runs)
         made = self._copy(self.who.some(np.flatnonzero(of_runs)))
@@ -82,6 +99,10 @@ class Touch:
         numbers = numbers if numbers is None or self.runs == 1 else np.repeat(numbers, self.runs)
         made.who, made.time, made.later = made.who.completed(how, numbers), AFTER_ALL, False
         return made
+
+    def mark(self, words: Array, by: Touch) -> None:
+        """Write the words of what completes it, the same for all lanes of a warp, to its warps, `[block, warp]`."""
+        words[self.who.block, self.who.warp] = by.who.words
 
     def in_async_proxy(self) -> Touch:
         """Return the same access, made by the async proxy."""

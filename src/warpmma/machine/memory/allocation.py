@@ -13,6 +13,7 @@ from ..report import Reporter
 from .access_shadow import AccessShadow
 from .accesses import Taken, Touch, Turns
 from .loans import LEAST, Content, Loan
+from .lockstep_shadow import LockstepShadow
 from .shadow_memory import Shadow, WrittenGrains
 from .undoing import KeptPages
 
@@ -44,11 +45,17 @@ class Allocation:
         self.pages: KeptPages | None = None
         self._block, self._loans = block, list[Loan]()
         self.shadow = Shadow(written)
-        if reporter.tracking:
-            self.shadow = AccessShadow(
-                reporter, data, written=written, scope=scope, cause=cause, phase=phase, element=element, key=key,
-                block=block,
+        if not reporter.tracking:
+            return
+        blocks = len(data) // block if block and scope == ThreadScope.CTA else 1
+
+        def tracked(reporter: Reporter, some: int) -> AccessShadow:
+            return AccessShadow(
+                reporter, data if some == blocks else data[: some * block], written=written, scope=scope, cause=cause,
+                phase=phase, element=element, key=key, block=block, stands_for=blocks // some,
             )  # fmt: skip
+
+        self.shadow = tracked(reporter, 1) if blocks == 1 else LockstepShadow(reporter, blocks, block, tracked)
 
     def load(self, touch: Touch, element: int, *, travels: bool = False) -> tuple[Array, Poison | None]:
         """Return bytes `[n, size]`, and which of their bits are poison, or None if none are.

@@ -95,6 +95,9 @@ class Shadow:
         written.
     """
 
+    in_lockstep = True
+    """Whether it takes accesses that are alike in all blocks as those of the first one (`lockstep_touch`)."""
+
     def __init__(self, written: WrittenGrains | bool) -> None:
         self._written = written
 
@@ -217,6 +220,8 @@ class Grains:
         Offset of the first byte in the first grain.
     block : int
         Bytes of each block, if it is the memory of several; 0 if not.
+    stands_for : int
+        Blocks for which this one stands: so many reads are noted at once.
 
     Attributes
     ----------
@@ -231,13 +236,14 @@ class Grains:
     """
 
     def __init__(
-        self, size: int, *, written: bool | WrittenGrains, scope: ThreadScope, phase: int = 0, block: int = 0
+        self, size: int, *, written: bool | WrittenGrains, scope: ThreadScope, phase: int = 0, block: int = 0,
+        stands_for: int = 1,
     ) -> None:  # fmt: skip
         known = written if isinstance(written, WrittenGrains) else None
         self._size = size
         self.grain, self.one_block = _FIRST if known is None else known.grain, scope <= ThreadScope.CTA
         self.count, self._phase = -(-(size + phase) // _FIRST) * (_FIRST // self.grain), phase
-        self._block = block
+        self._block, self._scope, self._stands_for = block, scope, stands_for
         self._places: dict[int, tuple[Array, int, int, GrainRuns]] = {}  # by the identity of offsets
         self.writer: GrainTable | None = None
         self.written = None if written is True else np.zeros(self.count, bool) if known is None else known.flags
@@ -264,6 +270,33 @@ class Grains:
             self._places.clear()
         self._places[id(offset)] = offset, size, self.grain, runs  # an access asks often, and another of its lanes
         return runs
+
+    def repeated(self, blocks: int) -> Grains:
+        """Return the grains of so many blocks, each in the state of this one, which is not used any more."""
+        made = Grains(self._size * blocks, written=True, scope=self._scope, block=self._size)
+        made.grain, made.count = self.grain, self.count * blocks
+        if self.written is not None:
+            made.written = np.tile(self.written, blocks)
+
+        def runs(grains: GrainRuns) -> GrainRuns:
+            start = np.arange(blocks)[:, None] * self.count
+            return GrainRuns((start + grains.first).reshape(-1), grains.each, grains.span)
+
+        def words(of_one: Array) -> Array:
+            block = np.arange(blocks, dtype=_U)[:, None] << BLOCK_BIT
+            return np.asarray((of_one + block).reshape(-1))
+
+        for name in ("writer", "_pending"):
+            table: GrainTable | None = getattr(self, name)
+            setattr(made, name, None if table is None else table.repeated(blocks, 1 << int(BLOCK_BIT)))
+        made.readers = tuple(x.repeated(blocks, 1 << int(BLOCK_BIT)) for x in self.readers)
+        made._notes, made._exact = (
+            [Note(runs(x.grains), words(x.words), x.time, x.span) for x in notes]
+            for notes in (self._notes, self._exact)
+        )
+        made._under_way, made._noted = self._under_way * blocks, self._noted
+        made.last_write, made.last_read = self.last_write, self.last_read
+        return made
 
     @property
     def known(self) -> WrittenGrains | bool:
@@ -383,7 +416,7 @@ class Grains:
         if exact and self.one_block:
             self._keep(floor)
         else:
-            self._noted += len(grains.first)
+            self._noted += len(grains.first) * self._stands_for
             if self._noted >= _MOST_NOTED[self.one_block] or len(self._notes) >= _MOST_NOTES:
                 self._read()
 
@@ -510,7 +543,7 @@ class Grains:
             self.readers = tuple(GrainTable.empty(self.count) for _ in range(3))
         for grains, words, _, _ in counted:
             count_readers(self.readers, grains, words, thread=THREAD_BIT, warp=WARP_BIT, block=BLOCK_BIT)
-        self._notes, self._noted = left, sum(len(x.words) for x in left)
+        self._notes, self._noted = left, sum(len(x.words) for x in left) * self._stands_for
 
     def _forget_notes(self) -> None:
         self._notes.clear()

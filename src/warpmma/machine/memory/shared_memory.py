@@ -18,13 +18,15 @@ import numpy as np
 
 from ..._arrays import Array, frozen
 from ...operations import RANK_BIT
-from ..base import SPARE, Lanes, Site, flat, in_blocks, locate
+from ...registers import LANES
+from ..base import SPARE, Lanes, Site, alike_in_blocks, flat, in_blocks, locate
 from ..order import VectorClock, VectorClocks, block_of, thread_of
 from ..report import Reporter, element_at
 from .access_shadow import AccessShadow
 from .accesses import Touch
 from .address_space import nearest
 from .allocation import Allocation
+from .lockstep_touch import LockstepTouch
 from .shadow_memory import Look, Watch
 from .spaces import Space
 
@@ -141,11 +143,29 @@ class SharedMemory(Space):
         """Return the access of the lanes whose addresses are valid; report the others."""
         if self._cluster > 1:
             return self._in_cluster(site, address, size, lanes, alignment)
+        if self._may_be_alike(lanes) and alike_in_blocks(lanes) and alike_in_blocks(address):
+            found = locate(flat(address[:1]), flat(lanes[:1]), self._bounds, size, alignment)
+            if found is not None:
+                return self._in_lockstep(site, address, size, lanes, found[1] + int(self._bounds[0][found[0]]))
         if (one := locate(flat(address), flat(lanes), self._bounds, size, alignment)) is not None:
             piece, inside = one
             return self._at(site, address, size, lanes, inside, int(self._bounds[0][piece]))
         lanes = self._valid(site, address, address, size, lanes, alignment)
         return self._at(site, address, size, lanes, place=self._base + address.astype(np.int64))
+
+    def _may_be_alike(self, lanes: Array) -> bool:
+        """Whether to look if blocks access the same places: of a few lanes of each it does not pay."""
+        several = len(lanes) > 1 and int(np.count_nonzero(lanes[0])) >= LANES
+        return several and self._all.shadow.in_lockstep
+
+    def _in_lockstep(self, site: Site, address: Array, size: int, lanes: Array, offset: Array) -> Touch:
+        """Return an access of the same lanes of each block, at the offsets of those of the first."""
+        time = self._clocks.tick(site)
+        part = Touch(
+            site=site, time=time, clocks=self._clocks, address=address[:1], lanes=lanes[:1], offset=offset, size=size,
+            who=self._clocks.who_of_first(time, lanes[:1], len(offset)),
+        )  # fmt: skip
+        return LockstepTouch(part, lanes=lanes, address=address, blocks=len(lanes), step=self._stride)
 
     def _valid(
         self, site: Site, address: Array, inside: Array, size: int, lanes: Array, alignment: int

@@ -5,6 +5,7 @@ from .access_words import (
     BLOCK_BIT,
     STRONG,
     THREAD_BIT,
+    THREADS,
     WARP_BIT,
     Agents,
     Completes,

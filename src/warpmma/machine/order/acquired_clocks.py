@@ -7,6 +7,9 @@ The rules:
 2. A thread that acquires a clock joins it to its own. Threads of different clusters that acquire one, and had different
    clocks, share the joined one afterwards: each cluster's row is that of its thread. So clusters that do the same, one
    after the other, come to share clocks again.
+3. As long as the threads of each block acquire what those of the first do, the first block stands for all: its clocks
+   have one row (rule 6 of `cluster_clocks`). That ends when threads acquire a clock that is not said to be the same in
+   all blocks.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ import numpy as np
 
 from ..._arrays import Array
 from ...registers import LANES
+from ..base import alike_in_blocks
 from .cluster_clocks import ClusterClocks, ClusterColumns, Passed, combined
 from .vector_clock import VectorClock, joined
 
@@ -36,6 +40,10 @@ class AcquiredClocks:
     Attributes
     ----------
     columns : ClusterColumns
+    changes : int
+        How often threads have learned something.
+    in_lockstep : bool
+        Whether the first block stands for all (rule 3).
     beyond : ndarray of object
         What each thread has learned by memory, a `VectorClock` or None, in the shape of `row`: `[block, warp, lane]`,
         or `[n]` for some threads (`of`).
@@ -43,21 +51,27 @@ class AcquiredClocks:
 
     def __init__(self, columns: ClusterColumns, row: Array) -> None:
         self.columns, self._row = columns, row
-        self._which: Array = np.zeros(row.shape, np.int32)  # of each thread, in `_clocks`
+        self.in_lockstep = False
+        self._which: Array = np.zeros(row.shape, np.int32)  # in `_clocks`, of each thread; or of the first block's
         self._clocks: list[ClusterClocks | None] = [None]
         self.beyond: Array = np.full(row.shape, None, object)
         self._any_beyond = False
+        self.changes = 0
 
     @classmethod
     def none(cls, columns: ClusterColumns, blocks: int) -> AcquiredClocks:
         """Return those of a batch whose threads have acquired nothing."""
         block = np.arange(blocks)[:, None, None]
-        return cls(columns, np.broadcast_to(columns.rows(block), (blocks, columns.warps, LANES)))
+        made = cls(columns, np.broadcast_to(columns.rows(block), (blocks, columns.warps, LANES)))
+        if blocks > 1 and columns.cluster == 1:
+            made._which, made.in_lockstep = made._which[:1], True
+        return made
 
     def of(self, threads: Any) -> AcquiredClocks:
         """Return the clocks of some threads, by index, as they are now."""
         some = AcquiredClocks(self.columns, self._row[threads])
-        some._which, some._clocks = self._which[threads].copy(), self._clocks
+        some.in_lockstep = self.in_lockstep and threads is ...
+        some._which, some._clocks = (self._which if some.in_lockstep else self._every[threads]).copy(), self._clocks
         some._any_beyond = self._any_beyond
         if self._any_beyond:
             some.beyond = self.beyond[threads].copy()
@@ -67,6 +81,11 @@ class AcquiredClocks:
         """Return the clocks of all threads, as they are now."""
         return self.of(...)
 
+    @property
+    def _every(self) -> Array:
+        """The number in `_clocks` of each thread: a view."""
+        return np.broadcast_to(self._which, self._row.shape)
+
     # What threads know
 
     def covers(self, threads: tuple[Array, ...], words: Array, space: str = "") -> Array:
@@ -74,7 +93,7 @@ class AcquiredClocks:
 
         With a `space`, or `READS`: which are known to have crossed, or to be over.
         """
-        which, row = self._which[threads], self._row[threads]
+        which, row = self._every[threads], self._row[threads]
         result: Array = np.zeros(len(words), bool)
         for number in _distinct(which):
             clock = self._clocks[number]
@@ -98,7 +117,7 @@ class AcquiredClocks:
 
         For threads by block, warp and lane, `[n]` each. `covers` knows of more: each thread has a time of its own.
         """
-        which, until = self._which[threads], np.zeros(len(threads[0]), np.int64)
+        which, until = self._every[threads], np.zeros(len(threads[0]), np.int64)
         for number in _distinct(which):
             clock = self._clocks[number]
             if clock is not None and (crossed := clock.crossed.get(space)) is not None:
@@ -108,7 +127,7 @@ class AcquiredClocks:
 
     def known_to(self, threads: Any) -> VectorClock | None:
         """Return the joined clock of some threads of a block, by index."""
-        which, row = self._which[threads].reshape(-1), self._row[threads].reshape(-1)
+        which, row = self._every[threads].reshape(-1), self._row[threads].reshape(-1)
         found: list[VectorClock | None] = []
         for number in _distinct(which):
             if (clock := self._clocks[number]) is not None:
@@ -119,12 +138,14 @@ class AcquiredClocks:
 
     def joined(self, threads: Array) -> Passed:
         """Return what some threads know, bool in the shape of all, joined by cluster."""
-        which, row = self._which[threads], self._row[threads]
+        first = self.in_lockstep and alike_in_blocks(threads)
+        which, row = self._which[threads[:1]] if first else self._every[threads], self._row[threads]
         parts = []
         for number in _distinct(which):
             if (clock := self._clocks[number]) is not None:
-                rows: Array = np.zeros(self.columns.shape[0], bool)
-                rows[row[which == number]] = True
+                rows: Array = np.full(self.columns.shape[0], first)
+                if not first:
+                    rows[row[which == number]] = True
                 parts.append((clock, rows))
         beyond: dict[int, VectorClock] = {}
         if self._any_beyond:
@@ -136,10 +157,10 @@ class AcquiredClocks:
     def crossed(self, threads: Array, space: str) -> list[tuple[Array, ClusterClocks]]:
         """Return what has crossed to a space for threads, bool in the shape of all: `[n, 3]` of them, and the clock."""
         found = []
-        for number in _distinct(self._which[threads]):
+        for number in _distinct(self._every[threads]):
             clock = self._clocks[number]
             if clock is not None and space in clock.crossed:
-                found.append((np.argwhere(threads & (self._which == number)), clock.crossed[space]))
+                found.append((np.argwhere(threads & (self._every == number)), clock.crossed[space]))
         return found
 
     def crossed_beyond(self, threads: Array, space: str) -> list[tuple[tuple[int, ...], VectorClock]]:
@@ -149,7 +170,7 @@ class AcquiredClocks:
 
     def apart(self, warps: Array) -> Array:
         """Return which of some warps, bool `[block, warp]`, have lanes that know different things."""
-        which = self._which[warps]
+        which = self._every[warps]
         found: Array = np.zeros(warps.shape, bool)
         found[warps] = (which != which[:, :1]).any(axis=1)
         if self._any_beyond:
@@ -157,10 +178,19 @@ class AcquiredClocks:
             found[warps] |= (beyond != beyond[:, :1]).any(axis=1)
         return found
 
+    @property
+    def alike(self) -> bool:
+        """Whether the threads of each block know of it what those of the first know of theirs, in their cluster."""
+        if self._any_beyond or self.columns.cluster > 1 or (self._which != self._which[:1]).any():
+            return False
+        return all(clock is None or clock.alike for clock in map(self._clocks.__getitem__, _distinct(self._which[:1])))
+
     # What they learn
 
     def acquire(self, threads: tuple[Array, ...], clock: ClusterClocks) -> bool:
         """Let threads, by index, acquire clocks (rule 2); return whether any learns something."""
+        if self.in_lockstep:
+            self._which, self.in_lockstep = self._every.copy(), False
         which, row, news = self._which[threads], self._row[threads], False
         for some, own in self._roles(which, row):
             new = clock if own is None else own | clock
@@ -169,21 +199,38 @@ class AcquiredClocks:
                 self._give(threads if some is None else tuple(x[some] for x in threads), new)
         return news
 
+    def acquire_together(self, threads: Array, clock: ClusterClocks) -> bool:
+        """Let threads, bool in the shape of all, acquire clocks; return whether any learns something."""
+        if not (self.in_lockstep and len(clock.times) == 1 and clock.alike and alike_in_blocks(threads)):
+            return self.acquire(np.nonzero(threads), clock)
+        news, before, clocks = False, self._which, self._clocks  # `_give` may renumber them
+        for number in _distinct(before[threads[:1]]):
+            own = clocks[number]
+            new = clock if own is None else own | clock
+            if new is not own:
+                news = True
+                self._give(threads[:1] & (before == number), new)
+        return news
+
     def share(self, threads: Array) -> bool:
         """Let threads, bool in the shape of all, know what any of their cluster does; False if they do already."""
-        which = self._which[threads]
+        if self.in_lockstep and not alike_in_blocks(threads):
+            self._which, self.in_lockstep = self._every.copy(), False
+        which = self._which[threads[:1] if self.in_lockstep else threads]
         if not self._any_beyond and (which == which[0]).all():
             return False
         passed, row = self.joined(threads), self._row
         if passed.clocks is not None:
-            self._give(threads, passed.clocks)
+            self._give(threads[:1] if self.in_lockstep else threads, passed.clocks)
         for of, clock in passed.beyond.items():
+            self.changes += 1
             self.beyond[threads & (row == of)] = clock
         return True
 
     def acquire_beyond(self, threads: Any, clock: VectorClock) -> None:
         """Let threads, by index, acquire a clock of other clusters or of earlier batches."""
         self._any_beyond = True
+        self.changes += 1
         held = self.beyond[threads]
         if not isinstance(held, np.ndarray):
             self.beyond[threads] = joined([held, clock])
@@ -220,12 +267,13 @@ class AcquiredClocks:
             used, which = np.unique(np.append(0, self._which), return_inverse=True)
             self._which = which.reshape(-1)[1:].reshape(self._which.shape).astype(np.int32)
             self._clocks = [self._clocks[number] for number in used.tolist()]  # others may look at the old ones
+        self.changes += 1
         self._which[threads] = len(self._clocks)
         self._clocks.append(clock)
 
     def rows_of(self, place: Array) -> Iterator[tuple[ClusterClocks | None, VectorClock | None, Array]]:
         """Yield the clocks of threads, by their places in the batch `[n]`, and which of these have them, `[m]`."""
-        which = self._which.reshape(-1)[place]
+        which = self._which.reshape(-1)[place % self._which.size]
         for number in _distinct(which):
             some = np.flatnonzero(which == number)
             if not self._any_beyond:

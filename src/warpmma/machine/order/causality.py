@@ -32,6 +32,7 @@ import numpy as np
 from ..._arrays import Array
 from ...operations import MemoryOrder
 from ...registers import LANES
+from ..base import alike_in_blocks
 from .acquired_clocks import AcquiredClocks
 from .cluster_clocks import ClusterColumns, Passed
 from .known_times import KnownTimes
@@ -393,6 +394,15 @@ class Causality:
                 self.known.forget(at)
                 self._acquired[at[0]] = True
 
+    def acquire_together(self, threads: Array, passed: Passed) -> None:
+        """Let threads, bool `[block, warp, lane]`, acquire what others have passed on: mostly alike in all blocks."""
+        self._begin()
+        if passed.clocks is not None and self.held.acquire_together(threads, passed.clocks):
+            self.known.forget(...)  # as fast as to forget some
+            self._acquired |= threads.any(axis=(1, 2))
+        if passed.beyond:
+            self.acquire(np.argwhere(threads), Passed(None, passed.beyond))
+
     def cross_further(self, threads: Array, space: str, further: str) -> None:
         """Let what has crossed to a space for threads, bool `[block, warp, lane]`, cross to another for each."""
         for some, clocks in self.held.crossed(threads, space):
@@ -424,6 +434,12 @@ class Causality:
     def parts(self, threads: Array, *, by_warp: bool = False) -> Iterator[Array]:
         """Yield of some threads, bool `[block, warp, lane]`, those of one block, or of one warp, of each cluster."""
         cluster, marked = self.columns.cluster, np.asarray(threads.any(axis=-1))
+        if by_warp and cluster == 1 and alike_in_blocks(threads):
+            for warp in np.flatnonzero(marked[0]).tolist():
+                of_first: Array = np.zeros((1, *self._shape[1:]), bool)
+                of_first[0, warp] = threads[0, warp]
+                yield np.broadcast_to(of_first, self._shape)
+            return
         for rank in range(cluster):
             of_rank: Array = np.zeros(self._shape, bool)
             of_rank[rank::cluster] = threads[rank::cluster]

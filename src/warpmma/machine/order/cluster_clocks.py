@@ -12,6 +12,7 @@ The rules:
 4. What threads know of other clusters and of earlier batches comes by memory, thread by thread: that is a `VectorClock`
    beside the row (`acquired_clocks`). Where threads pass on what they know, `Passed` has both.
 5. Cluster clocks are immutable.
+6. Clusters that do the same know the same. If all rows are equal, there may be one that stands for all.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ class ClusterColumns:
 
     def without_times(self, crossed: Mapping[str, ClusterClocks]) -> ClusterClocks:
         """Return clocks of what has crossed, alone."""
-        return ClusterClocks(self, np.zeros((self.shape[0], 0), np.int32), crossed)
+        return ClusterClocks(self, np.zeros((1, 0), np.int32), crossed)
 
     def of_accesses(self, words: Array, places: tuple[Array, Array] | None = None) -> ClusterClocks:
         """Return clocks of accesses, words `[n]`, alone: nothing else that their agents did.
@@ -96,6 +97,13 @@ class ClusterColumns:
         np.maximum.at(times, (row, column), time_of(words).astype(np.int32) + 1)
         return ClusterClocks(self, times)
 
+    def of_first(self, words: Array) -> ClusterClocks:
+        """Return the same of accesses of the first block, each one standing for those of all (rule 6)."""
+        _, column = self.places(words, new=True)
+        times = np.zeros((1, self.shape[1] + len(self.agents)), np.int32)
+        np.maximum.at(times[0], column, time_of(words).astype(np.int32) + 1)
+        return ClusterClocks(self, times)
+
 
 @dataclass(frozen=True, eq=False)
 class ClusterClocks:
@@ -105,7 +113,7 @@ class ClusterClocks:
     ----------
     columns : ClusterColumns
     times : ndarray of int32
-        `[row, column]`; 0 for columns beyond.
+        `[row, column]`; 0 for columns beyond. One row, if all are known to be equal (rule 6).
     crossed : dict of str to ClusterClocks
         By space, or `READS`; these have no such clocks themselves.
     """
@@ -120,17 +128,28 @@ class ClusterClocks:
             return np.zeros(len(words), bool)
         row, column = self.columns.places(words)
         known = (row == rows) & (column >= 0) & (column < self.times.shape[1])
-        until = self.times[np.where(known, row, 0), np.where(known, column, 0)]
+        until = self.every[np.where(known, row, 0), np.where(known, column, 0)]
         return np.asarray(known & (time_of(words).astype(np.int64) < until))
+
+    @property
+    def every(self) -> Array:
+        """The times, `[row, column]`: a view."""
+        return np.broadcast_to(self.times, (self.columns.shape[0], self.times.shape[1]))
 
     @cached_property
     def least(self) -> Array:
         """The time before which accesses of all threads of a block happen before what its threads do, `[block]`."""
-        threads = self.columns.shape[1]
+        (rows, threads), cluster = self.columns.shape, self.columns.cluster
         if self.times.shape[1] < threads:
-            return np.zeros(self.columns.shape[0] * self.columns.cluster, np.int64)
-        of_blocks = self.times[:, :threads].reshape(-1, threads // self.columns.cluster)
-        return np.asarray(of_blocks.min(axis=1).astype(np.int64))
+            return np.zeros(rows * cluster, np.int64)
+        of_blocks = self.times[:, :threads].reshape(len(self.times), cluster, -1).min(axis=2).astype(np.int64)
+        return np.broadcast_to(of_blocks, (rows, cluster)).reshape(-1)
+
+    @cached_property
+    def alike(self) -> bool:
+        """Whether all rows are equal."""
+        same = len(self.times) == 1 or bool((self.times == self.times[:1]).all())
+        return same and all(x.alike for x in self.crossed.values())
 
     def uncrossed(self) -> ClusterClocks:
         """Return the same clocks without what has crossed."""
@@ -141,7 +160,7 @@ class ClusterClocks:
         if rows.all():
             return self
         crossed = {space: clock.only(rows) for space, clock in self.crossed.items()}
-        return ClusterClocks(self.columns, self.times * rows[:, None], crossed)
+        return ClusterClocks(self.columns, self.every * rows[:, None], crossed)
 
     def __or__(self, other: ClusterClocks) -> ClusterClocks:
         """Join them; if one knows all that the other does, that is the result."""
@@ -170,12 +189,13 @@ class ClusterClocks:
         """Return the clock of a cluster."""
         its, (_, threads) = self.columns, self.columns.shape
         low, until = row * its.cluster, np.zeros(threads, np.int64)
-        until[: self.times.shape[1]] = self.times[row, :threads]
+        every = self.every
+        until[: self.times.shape[1]] = every[row, :threads]
         agents = {}
-        for column in np.flatnonzero(self.times[row, threads:]).tolist():
+        for column in np.flatnonzero(every[row, threads:]).tolist():
             kind, rank, number = its.agents[column]
             block = its.first + 1 + low + rank
-            agents[kind * _KIND | block * _NUMBERS | number] = int(self.times[row, threads + column])
+            agents[kind * _KIND | block * _NUMBERS | number] = int(every[row, threads + column])
         crossed = {space: clock.of(row) for space, clock in self.crossed.items()}
         rows = until.reshape(its.cluster, its.warps, LANES)
         return VectorClock(its.first, rows, agents=agents, crossed=crossed, low=low)
@@ -186,13 +206,14 @@ def combined(parts: Sequence[tuple[ClusterClocks, Array]]) -> ClusterClocks:
     if len(parts) == 1:
         return parts[0][0].only(parts[0][1])
     columns, width = parts[0][0].columns, max(clock.times.shape[1] for clock, _ in parts)
-    times = np.zeros((columns.shape[0], width), np.int32)
+    one_row = all(len(clock.times) == 1 and rows.all() for clock, rows in parts)
+    times = np.zeros((1 if one_row else columns.shape[0], width), np.int32)
     for clock, rows in parts:
         its = times[:, : clock.times.shape[1]]
         if rows.all():
             np.maximum(its, clock.times, out=its)
         else:
-            its[rows] = np.maximum(its[rows], clock.times[rows])
+            its[rows] = np.maximum(its[rows], clock.every[rows])
     spaces = dict.fromkeys(space for clock, _ in parts for space in clock.crossed)
     of = {space: [(clock.crossed[space], rows) for clock, rows in parts if space in clock.crossed] for space in spaces}
     return ClusterClocks(columns, times, {space: combined(some) for space, some in of.items()})
@@ -202,9 +223,9 @@ def _latest(one: Array, other: Array) -> Array:
     """Join times; the wider table has the columns that are new."""
     if one.shape[1] < other.shape[1]:
         one, other = other, one
-    if one.shape == other.shape:
+    if one.shape[1] == other.shape[1]:
         return np.maximum(one, other)
-    times = one.copy()
+    times = np.array(np.broadcast_to(one, (max(len(one), len(other)), one.shape[1])))
     its = times[:, : other.shape[1]]
     np.maximum(its, other, out=its)
     return times

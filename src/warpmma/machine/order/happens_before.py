@@ -42,7 +42,7 @@ import numpy as np
 from ..._arrays import Array, frozen
 from ...operations import MemoryOrder
 from ...registers import LANES
-from ..base import GrainRuns, GrainTable, Site, ordered, words_of_lanes
+from ..base import GrainRuns, GrainTable, Site, alike_in_blocks, ordered, repeats, words_of_lanes
 from .access_words import (
     AFTER_ALL,
     BLOCK_BIT,
@@ -204,6 +204,8 @@ class VectorClocks:
         Everything before this time happens before everything that follows in its own block.
     touched : ndarray of int
         When each warp last accessed memory, `[block, warp]`.
+    alike : bool
+        Whether the threads of each block know of it what those of the first know of theirs.
     """
 
     def __init__(
@@ -227,6 +229,8 @@ class VectorClocks:
         self._encounters = Encounters(self._shape, self.causality)
         self._moment_now: Moment | None = None
         self._no_times = np.zeros((0, warps), np.int64)
+        self._alike: bool | None = None  # as far as barriers tell; None if it is not known
+        self._held_alike = -1, False  # the changes of what is held, and the answer then
 
     def tick(self, site: Site | None = None) -> int:
         """Count an event and return its time; a barrier has no line, because no access refers to it."""
@@ -250,6 +254,15 @@ class VectorClocks:
             words = words_of_lanes(keys, lanes, count, time, int(TIME_BIT), self.touched)
         return Agents(words, self._first)
 
+    def who_of_first(self, time: int, lanes: Array, count: int) -> Agents:
+        """Return the agents of the first block, lanes `[1, warp, lane]`, of an access that is alike in all."""
+        if not self._tracking:
+            return self.who(time, lanes, count)
+        self.touched[:, lanes[0].any(axis=-1)] = time
+        keys = self._keys[:1]
+        words = keys.reshape(-1) if count == lanes.size else keys[lanes]
+        return Agents(words | _U(time) << TIME_BIT, self._first)
+
     # Rule 2
 
     def arrive(self) -> tuple[int, Array]:
@@ -257,7 +270,7 @@ class VectorClocks:
         time = self._barrier_time()
         self.tick()
         if self._warps is None:
-            self._warps = np.repeat(self._others[:, :, None], self._shape[1], axis=2)
+            self._warps, self._alike = np.repeat(self._others[:, :, None], self._shape[1], axis=2), None
         return time, self._warps
 
     def synchronize_blocks(self, blocks: Array) -> None:
@@ -348,8 +361,19 @@ class VectorClocks:
     def _renew(self) -> None:
         self._both = np.minimum(self._others, self._own) if self._shape[1] > 1 else self._own
         self.floor = int(self._both.min(initial=AFTER_ALL))
-        self._moment_now = None
+        self._moment_now = self._alike = None
         self.tick()
+
+    @property
+    def alike(self) -> bool:
+        """See above; False as well where that is not looked at."""
+        held = self.causality.held
+        if self._alike is None:
+            tables = [x for x in (self._others, self._own, self._warps) if x is not None]
+            self._alike = self._pairs is None and all(bool((x == x[:1]).all()) for x in tables)
+        if self._alike and self._held_alike[0] != held.changes:
+            self._held_alike = held.changes, held.alike
+        return self._alike and self._held_alike[1]
 
     def site(self, word: Any) -> Site | None:
         """Return the line of an access, of this batch or an earlier one."""
@@ -364,7 +388,7 @@ class VectorClocks:
             pairs = None if self._pairs is None else self._pairs.copy()
             self._moment_now = Moment(self.causality.columns, self.now, warps, self._own.copy(), pairs, None)
         held = self.causality.held if self.causality.active else None
-        return replace(self._moment_now, time=self._barrier_time(), held=held)
+        return replace(self._moment_now, time=self._barrier_time(), held=held, alike=self.alike)
 
     def clock_of(self, block: int, warp: int, lanes: list[int]) -> VectorClock:
         """Return the joined clock of lanes of a warp, now."""
@@ -392,6 +416,26 @@ class VectorClocks:
             of = column == agent
             its = self.of_accesses(runs[of], (row[of], column[of]))
             self.causality.acquire(threads[np.repeat(of, each)], its)
+
+    def observe_of_warps(self, lanes: Array, words: Array) -> None:
+        """Let lanes, bool `[block, warp, lane]`, acquire the asynchronous accesses of their warps, `[block, warp]`.
+
+        The word 0 is none.
+        """
+        threads = lanes & (words != 0)[..., None]
+        first = np.flatnonzero(threads[0].any(axis=-1))
+        its = np.ascontiguousarray(words[:, first])
+        alike = self.causality.held.in_lockstep and alike_in_blocks(threads)
+        if not (alike and repeats(its.reshape(-1), len(its), 1 << int(BLOCK_BIT))):
+            some = np.argwhere(threads)
+            self.observe(some, words[some[:, 0], some[:, 1]])
+            return
+        _, column = self.causality.columns.places(its[0], new=True)
+        for agent in np.unique(column):
+            of, which = column == agent, np.zeros((1, *threads.shape[1:]), bool)
+            which[0, first[of]] = threads[0, first[of]]
+            passed = Passed(self.causality.columns.of_first(its[0, of]))
+            self.causality.acquire_together(np.broadcast_to(which, threads.shape), passed)
 
     def acquired(self, warps: Array, until: Array, lanes: Array) -> Array:
         """Return which other warps the clocks that warps have acquired order before them, `[block, warp, other]`.
@@ -437,7 +481,7 @@ class VectorClocks:
                     row: VectorClock(self._first, self._no_times, crossed=dict.fromkeys(spaces, clock.uncrossed()))
                     for row, clock in passed.beyond.items()
                 }
-                self.causality.acquire(np.argwhere(some), Passed(crossed, beyond))
+                self.causality.acquire_together(some, Passed(crossed, beyond))
         self.tick()
 
     def cross_further(self, lanes: Array, space: str, further: str) -> None:

@@ -181,7 +181,7 @@ class KnownTimes:
         self._written[where] = True
         if self._beyond:
             self._times[where] = 0
-        times = np.zeros((its.shape[0], numbers), np.int32) if clock is None or not clock.times.size else clock.times
+        times = np.zeros((its.shape[0], numbers), np.int32) if clock is None or not clock.times.size else clock.every
         of_threads = times[:, :numbers].reshape(self._blocks, -1)
         self._times[where, : self._threads] = of_threads if every else of_threads[blocks]
         # The columns of agents that no clock of the batch has are 0 in all rows.

@@ -15,6 +15,7 @@ import numpy as np
 
 from ..._arrays import Array
 from ...registers import LANES
+from ..base import alike_in_blocks
 from .access_words import LAST_TIME
 from .acquired_clocks import AcquiredClocks
 from .cluster_clocks import ClusterClocks, ClusterColumns, Passed, combined
@@ -39,6 +40,8 @@ class Moment:
         The same for each of them, `[block, warp, lane, other lane]`.
     held : AcquiredClocks or None
         None if no thread has acquired anything.
+    alike : bool
+        Whether all of these are the same in all blocks.
     """
 
     columns: ClusterColumns
@@ -47,6 +50,7 @@ class Moment:
     own: Array
     pairs: Array | None
     held: AcquiredClocks | None
+    alike: bool = False
 
     def keeping(self, held: AcquiredClocks | None) -> Moment:
         """Return the same with what threads had acquired then, which does not change any more."""
@@ -67,13 +71,17 @@ class Moment:
 
     def passed_by(self, threads: Array) -> Passed:
         """Return what some threads pass on, bool `[block, warp, lane]`, joined by cluster."""
+        held = Passed() if self.held is None else self.held.joined(threads)
+        warps, own = self.warps, self.own
+        if self.alike and alike_in_blocks(threads):  # the first block stands for all
+            threads, warps, own = threads[:1], warps[:1], own[:1]
         marked: Array = np.any(threads, axis=-1)
-        known: Array = np.zeros(self.own.shape, np.int64)  # of each warp, for the joined threads of its block
+        known: Array = np.zeros(own.shape, np.int64)  # of each warp, for the joined threads of its block
         for warp in np.flatnonzero(marked.any(axis=0)).tolist():
             blocks = np.flatnonzero(marked[:, warp])
-            until = self.warps[blocks, warp].reshape(len(blocks), -1)
+            until = warps[blocks, warp].reshape(len(blocks), -1)
             until = np.repeat(until, known.shape[1] // until.shape[1], axis=1)
-            until[:, warp] = self.own[blocks, warp]
+            until[:, warp] = own[blocks, warp]
             known[blocks] = np.maximum(known[blocks], until)
         times = np.repeat(np.minimum(known, LAST_TIME + 1).astype(np.int32)[..., None], LANES, axis=2)
         if self.pairs is not None:
@@ -81,9 +89,8 @@ class Moment:
                 of_lanes = self.pairs[block, warp, threads[block, warp]].max(axis=0)
                 np.maximum(times[block, warp], of_lanes, out=times[block, warp], casting="unsafe")
         times[threads] = self.time
-        own = ClusterClocks(self.columns, times.reshape(self.columns.shape))
-        held = Passed() if self.held is None else self.held.joined(threads)
+        mine = ClusterClocks(self.columns, times.reshape(-1, self.columns.shape[1]))
         if held.clocks is None:
-            return Passed(own, held.beyond)
-        every = np.ones(self.columns.shape[0], bool)
-        return Passed(combined([(own, every), (held.clocks, every)]), held.beyond)
+            return Passed(mine, held.beyond)
+        rows = np.ones(self.columns.shape[0], bool)
+        return Passed(combined([(mine, rows), (held.clocks, rows)]), held.beyond)

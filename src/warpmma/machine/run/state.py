@@ -131,7 +131,7 @@ class State:
     def put(self, slot: int, new: WarpRegister, group: Group, site: Site) -> None:
         """Write a register in the lanes of a group."""
         old = self.registers[slot]
-        if new.bits.dtype != old.bits.dtype:
+        if new.kind != old.kind:
             raise OperandError(
                 f"{site.mnemonic}: {self.program.names[slot]} is .{old.kind}; got a value of .{new.kind}"
             )

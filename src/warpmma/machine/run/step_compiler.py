@@ -22,7 +22,7 @@ import numpy as np
 from ..._arrays import Array
 from ...isa import PtxInstruction
 from ...operations import Barrier, Operation, WarpgroupGroup, WarpgroupMultiply
-from ..base import WarpRegister, merged, settled
+from ..base import RegisterShadow, WarpRegister, merged, settled, with_shadow
 from ..block import Results
 from ..handlers import Handler, compute, handler, recorded
 from ..program import Constant, InstructionStep, Slot
@@ -413,9 +413,12 @@ def _settling(state: State, act: Act) -> Act:
 
     def settle(group: Group) -> None:
         act(group)
+        found: dict[int, RegisterShadow | None] = {}  # by the identity of the old one, which registers share
         for slot, register in enumerate(state.registers[: len(state.program.registers)]):
-            if register.shadow is not None and register.shadow.pending:
-                state.registers[slot] = settled(register)
+            if (shadow := register.shadow) is not None and shadow.pending:
+                if id(shadow) not in found:
+                    found[id(shadow)] = settled(shadow)
+                state.registers[slot] = with_shadow(register, found[id(shadow)])
 
     return settle
 

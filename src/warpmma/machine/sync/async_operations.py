@@ -126,19 +126,19 @@ class AsyncOperation:
         """Make its data visible for some lanes (rule 5)."""
         for allocation, touch in self.targets:
             some = touch.of(done)
-            if not len(some.offset):
+            if not some.number:
                 continue
-            whole = len(some.offset) == len(self.data)
-            which = some.lanes[self.lanes]
+            whole = some.number == len(self.data)
+            which = None if whole else some.lanes[self.lanes]
             if self.combine is not None:
-                self.combine(allocation, some.now(), content(self.data) if whole else content(self.data)[which])
+                self.combine(allocation, some.now(), content(self.data) if which is None else content(self.data)[which])
                 if how is not Completes.THREAD:
                     by = some.completed(how, self.agents(how, some))
                     allocation.shadow.credits(by.strong("relaxed", "gpu"))  # others may combine with the same elements
                 continue
             by = some.now() if how is Completes.THREAD else some.completed(how, self.agents(how, some))
-            poison = self.poison if whole else self.poison and self.poison.of(which)
-            allocation.complete(by, self.data, poison, None if whole else which)
+            poison = self.poison if which is None else self.poison and self.poison.of(which)
+            allocation.complete(by, self.data, poison, which)
 
     def agents(self, how: Completes, touch: Touch) -> Array | None:
         """Return the numbers of the mbarriers that complete it for the lanes of an access, if they do."""
@@ -160,7 +160,7 @@ class AsyncOperation:
             rest = touch.of(left)
             allocation.shadow.still_to_read(touch, rest)
             self.sources[i] = allocation, rest
-        self.sources = [(allocation, touch) for allocation, touch in self.sources if len(touch.offset)]
+        self.sources = [(allocation, touch) for allocation, touch in self.sources if touch.number]
 
 
 class AsyncOperations:
@@ -230,13 +230,13 @@ class AsyncOperations:
         there: Array = np.zeros(lanes.shape, bool)
         for allocation, touch in targets:
             if combine is None:
-                all_of_it = len(touch.offset) == len(data)
+                all_of_it = touch.number == len(data)
                 allocation.shadow.reserves(touch, data if all_of_it else content(data)[touch.lanes[lanes]])
             else:
                 allocation.shadow.will_combine(touch)
             written.append((allocation, touch))
             there = there | touch.lanes
-        read = [(allocation, some) for allocation, touch in sources if len((some := touch.of(there)).offset)]
+        read = [(allocation, some) for allocation, touch in sources if (some := touch.of(there)).number]
         whole = len(data) == np.count_nonzero(there)
         operation = AsyncOperation(
             site=site, address=address.astype(np.int64), lanes=there, active=there, sources=read, targets=written,
@@ -431,7 +431,7 @@ class AsyncOperations:
 
     def _observed(self, touch: Touch, how: Completes, operation: AsyncOperation) -> None:
         """Let threads know that what they access as of an operation is over (rule 5)."""
-        if len(touch.offset) and self._reporter.tracking:
+        if touch.number and self._reporter.tracking:
             by = touch.completed(how, operation.agents(how, touch))
             self._clocks.observe(np.argwhere(touch.lanes), by.who.words)
 

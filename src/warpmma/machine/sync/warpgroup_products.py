@@ -25,7 +25,7 @@ import numpy as np
 from ..._arrays import Array
 from ...isa import WarpgroupInstruction
 from ...registers import LANES
-from ..base import Origin, Site, of_warpgroups
+from ..base import Fragment, Origin, Site, WarpRegister, of_warpgroups
 from ..memory import Allocation, Touch
 from ..order import Completes, VectorClocks
 from ..report import Reporter
@@ -76,7 +76,7 @@ class WarpgroupProducts:
         self._reporter, self._clocks = reporter, clocks
         self._pending: list[WarpgroupProduct] = []
         self.step = -1  # of the program, that issues products
-        self._last: tuple[WarpgroupInstruction, Array, Array] | None = None
+        self._last: tuple[WarpgroupInstruction, Fragment, Array] | None = None
         self.issued: Array = np.zeros((1, 1), np.int64)  # columns of D of a warp's products, `[block, warp]`
         self.complete: Array = np.zeros((1, 1), np.int64)  # those that it has waited for: its first ones
 
@@ -121,20 +121,19 @@ class WarpgroupProducts:
         self._pending.append(product)
         return product
 
-    def computed(self, record: WarpgroupInstruction, registers: Array, codes: Array) -> None:
-        """Note the D of the last product, as registers and as codes: mostly it is the C of the next one."""
-        self._last = record, registers, codes
+    def computed(self, record: WarpgroupInstruction, registers: Fragment | None, codes: Array) -> None:
+        """Note the D of the last product, as registers, of all warps, and as codes: mostly it is the C of the next."""
+        self._last = None if registers is None else (record, registers, codes)
 
-    def accumulated(self, record: WarpgroupInstruction, registers: Array) -> Array | None:
-        """Return the codes `[n, row, column]` of C, if its registers, `[n, 4, register, 32]`, are the D of the last."""
+    def accumulated(self, record: WarpgroupInstruction, registers: Sequence[WarpRegister]) -> Array | None:
+        """Return the codes `[n, row, column]` of C in all warps, if its registers are the D of the last product."""
         if self._last is None:
             return None
         of, last, codes = self._last
         if of.format("D") != record.format("C") or of.layout("D") != record.layout("C"):
             return None
-        owner = last if last.base is None else last.base
-        whole = registers.flags.c_contiguous and registers.nbytes == owner.nbytes  # all of it, in its order
-        return codes if whole and registers.base is owner and registers.shape == last.shape else None
+        parts = enumerate(x.part for x in registers)
+        return codes if all(x is not None and x[0] is last and x[1] == i for i, x in parts) else None
 
     # Rule 3
 
@@ -160,8 +159,7 @@ class WarpgroupProducts:
                 self._reporter.settled(product.origin, LANES * int(np.count_nonzero(done)))
         self._pending = [x for x in self._pending if x.active.any()]
         if observed.any():
-            threads = np.argwhere((observed != 0)[..., None] & lanes)
-            self._clocks.observe(threads, observed[threads[:, 0], threads[:, 1]])
+            self._clocks.observe_of_warps(lanes, observed)
 
     def _end_reading(self, product: WarpgroupProduct, done: Array) -> None:
         """Rule 1."""
@@ -172,13 +170,13 @@ class WarpgroupProducts:
         left: list[tuple[Allocation, Touch]] = []
         for allocation, touch in product.sources:
             ended, rest = touch.of(np.broadcast_to(over[..., None], touch.lanes.shape)), touch
-            if len(ended.offset):
+            if ended.number:
                 by = ended.completed(Completes.WARPGROUP)
                 allocation.shadow.has_read(by)
-                product.words[ended.who.block, ended.who.warp] = by.who.words
+                ended.mark(product.words, by)
                 rest = touch.of(~over[..., None] & touch.lanes)
                 allocation.shadow.still_to_read(touch, rest)
-            if len(rest.offset):
+            if rest.number:
                 left.append((allocation, rest))
         product.words = np.where(over, of_warpgroups(product.words, np.maximum), product.words)
         product.sources = left
