@@ -18,7 +18,7 @@ E4M3 = "wgmma.mma_async.sync.aligned.m64n128k32.f32.e4m3.e4m3"
 
 @pytest.fixture
 def torch() -> Any:
-    skip_without("torch")
+    skip_without("PyTorch")
     import torch
 
     return torch
