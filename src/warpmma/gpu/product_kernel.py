@@ -6,7 +6,6 @@ writes its numbers in front of the sources in `kernels`. NVRTC compiles them, fo
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -165,9 +164,9 @@ def _of_unit(recipe: Recipe, step: int, logical: int) -> dict[str, int]:
     """Return the parameters of a unit."""
     match recipe.unit:
         case FusedDotAdd() as unit:
-            products, most = step // logical, _largest(recipe) * 2.0**unit.fraction_bits
-            runs = -(-products // int(2**_INT_BITS / most))
-            wraps = products / runs * most + 2 ** (unit.fraction_bits + 1) >= 2**_INT_BITS
+            runs, wraps = _runs(
+                step // logical, _largest(recipe) * 2.0**unit.fraction_bits, 2 ** (unit.fraction_bits + 1)
+            )
             return {
                 "F": unit.fraction_bits, "FLOOR": unit.floor, "RESULT_BITS": unit.result_bits,
                 "NEAREST": int(unit.rounding == "rn"), "RUNS": runs, "MAY_WRAP": int(wraps), "SCALE_NAN": 255,
@@ -185,6 +184,19 @@ def _of_unit(recipe: Recipe, step: int, logical: int) -> dict[str, int]:
             return {"SATURATE": 0, "ONES": 1, "EXCLUSIVE": int(unit.operation == "xor")}
         case FmaChain():
             return {}
+
+
+def _runs(products: int, most: float, of_c: int) -> tuple[int, bool]:
+    """Cut the products of a step, each below `most`, into runs that an int32 holds; and say whether it wraps with C.
+
+    Where it does, all products of a run have one sign: without one of them, and with C twice, it would not.
+    """
+    limit = 2**_INT_BITS
+    runs = -(-products // int(limit / most))
+    wraps = products / runs * most + of_c >= limit
+    if wraps and (products / runs - 1) * most >= limit - 2 * of_c:
+        return 2 * runs, False
+    return runs, wraps
 
 
 def _largest(recipe: Recipe) -> float:
@@ -242,8 +254,3 @@ def _struct(called: str, *constants: dict[str, int]) -> str:
 @cache
 def _source(name: str) -> str:
     return (files(__package__) / "kernels" / name).read_text(encoding="utf-8")
-
-
-def sources(forms: Iterable[ProductForm]) -> list[str]:
-    """Return the distinct texts of the kernels of forms."""
-    return list(dict.fromkeys(kernel_of(form).text for form in forms))
