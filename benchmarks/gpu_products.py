@@ -24,7 +24,7 @@ class Pipe(NamedTuple):
 
 CONVERSIONS = Pipe("conversions to integers", 16)
 FMA, FMA64 = Pipe("fma, f32", 128), Pipe("fma, f64", 64)
-DOT4, GROUPS = Pipe("dot products of 4 bytes", 256), Pipe("instructions issued, 1 a product", 128)
+DOT4, GROUPS = Pipe("dot products of 4 bytes", 256), Pipe("shifts and logic, 2.7 a product", 24)
 
 WGMMA = "wgmma.mma_async.sync.aligned.m64n128k32.f32.e4m3.e4m3"
 MXFP8 = "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.f32.e4m3.e4m3.f32.ue8m0"
