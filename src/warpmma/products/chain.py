@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Literal, NamedTuple, cast
+from typing import Literal, NamedTuple, cast, get_args
 
 import numpy as np
 
-from .._arguments import is_integer, members
+from .._arguments import check_choice, is_integer, members
 from .._arrays import Array
 from .._progress import Watched
 from .._records import Shown
@@ -193,6 +193,7 @@ def _bits(x: Array) -> Array:
 def chain_of(record: ChainInstruction, options: ProductOptions, k: int, float32: Float32 | None) -> Chain:
     """Check the options that concern k, and return the chain; `float32` is how float32 is multiplied."""
     split_k, promote_every = options.split_k, options.promote_every
+    check_choice("engine", options.engine, get_args(ProductEngine))
     resolved: ProductEngine = "cuda" if options.engine == "cuda" else resolve(options.engine)
     given = members(split_k, k)
     several, lengths = given is not None, [cast(int, split_k)] if given is None else given

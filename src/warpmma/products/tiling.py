@@ -198,9 +198,10 @@ def matmul(
     if any(is_dask(x) for x in (given.a, given.b, c)):
         from .graph import matmul_lazily  # Dask is an extra
 
-        if not all(x is None for x in (out, indices, *given.alphas, threads, progress)):
+        if options.engine == "cuda" or not all(x is None for x in (out, indices, *given.alphas, threads, progress)):
             raise OperandError(
-                "dask arrays do not support out, tensor scales, indices (give A dense), threads and progress"
+                "dask arrays do not support out, tensor scales, indices (give A dense), threads, progress and "
+                "engine='cuda'"
             )
         return matmul_lazily(given, options)
     return computed(prepared(given, options), options, out)
