@@ -4,6 +4,9 @@ Cycles through every recipe of `mma` and `wgmma`, every style of operands and, f
 products, until enough outputs are compared. Every build of the engine that this machine can run computes all of them,
 NumPy computes them once, and the reference a sample. Operands are outer products, which give a million outputs in NumPy
 in a tenth of a second, plus a few matching rows and columns for each, as styles such as "cancel" require.
+
+With `--gpu` the kernels of `engine="cuda"` are compared with the native engine, on this machine's GPU and on larger
+products.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ from lab.generators import by_reference, operands, recipe_cases, styles
 from warpmma._text import table
 from warpmma.arithmetic import FusedDotAdd, GroupedDotAdd, IntegerSum, Recipe, compute, recipe
 from warpmma.arithmetic.dispatch import native
+from warpmma.gpu import ProductForm, gpu, product_of_codes, why_no_gpu
 from warpmma.isa import warpgroup_instructions
 
 Array = npt.NDArray[Any]
@@ -32,6 +36,7 @@ Rng = np.random.Generator
 ROWS, COLUMNS, PAIRS = 96, 160, 1024
 OUTPUTS = ROWS * COLUMNS + PAIRS  # of one job
 SAMPLE = 8  # outputs of each part of a job that the reference computes
+ON_GPU = 1024  # rows and columns of a job on a GPU
 
 
 @dataclass(frozen=True)
@@ -108,12 +113,13 @@ def jobs(seed: int) -> Iterator[Job]:
             yield Job(*every[int(index)], next(numbers))
 
 
-def outer(job: Job, rng: Rng) -> dict[str, Array]:
+def outer(job: Job, rng: Rng, rows: int = ROWS, columns: int = COLUMNS) -> dict[str, Array]:
     """Codes of one product as `native.product` takes them: of all rows with all columns."""
     of_a, of_b, of_c = (
-        operands(job.recipe, job.k, rows, job.style, rng, job.scales) for rows in (ROWS, COLUMNS, ROWS * COLUMNS)
+        operands(job.recipe, job.k, each, job.style, rng, job.scales) for each in (rows, columns, max(rows, columns))
     )
-    given = {"a": of_a["a"].T[None], "b": of_b["b"][None], "c": of_c["c"].reshape(1, ROWS, COLUMNS)}
+    place = (np.arange(columns) - np.arange(rows)[:, None]) % max(rows, columns)
+    given = {"a": of_a["a"].T[None], "b": of_b["b"][None], "c": of_c["c"][place][None]}
     if job.scales:
         given |= {"scale_a": of_a["scale_a"].T[None], "scale_b": of_b["scale_b"][None]}
     return given
@@ -197,9 +203,28 @@ def compare(job: Job, seed: int) -> Outcome:
     return Outcome(differences, sampled, wrong, first)
 
 
+def compare_on_gpu(job: Job, seed: int) -> Outcome:
+    """Run one job by a kernel on the GPU and by the native engine; nothing is sampled."""
+    rng = np.random.default_rng([seed, job.number])
+    differences, first = 0, ""
+    form = ProductForm(recipe=job.recipe, k=job.k, width=4 if job.sparse else 0, scales=job.scales, result=job.recipe.d)
+    for codes in (outer(job, rng, ON_GPU, ON_GPU), paired(job, rng)):
+        if job.sparse:
+            scatter(codes, job, rng)
+        given: dict[str, Any] = {**codes}
+        expected = native.product(job.recipe, k=job.k, scales=job.scales, **given)
+        got = product_of_codes(gpu(), form, slices=(0, given["b"].shape[1]), **given)
+        differs = got != expected
+        differences += int(differs.sum())
+        if differs.any() and not first:
+            place = tuple(int(x) for x in np.argwhere(differs)[0])
+            first = f"{job}, seed {seed}, {place}: GPU {int(got[place]):#x}, native {int(expected[place]):#x}"
+    return Outcome(differences, 0, 0, first)
+
+
 def report(rows: dict[str, Row]) -> list[tuple[str, ...]]:
     """Return the results as cells of a table."""
-    header = ("unit", "recipes", "outputs, with NumPy", "differ", "of them with the reference", "differ")
+    header = ("unit", "recipes", "outputs", "differ", "of them with the reference", "differ")
     return [header, *(
         (name, f"{len(r.recipes)}", f"{r.outputs:,}", f"{r.differences:,}", f"{r.sampled:,}", f"{r.wrong:,}")
         for name, r in sorted(rows.items())
@@ -222,10 +247,15 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--outputs", type=float, default=1e8, help="how many to compare; default 1e8")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--gpu", action="store_true", help="compare kernels on a GPU with the native engine")
     options = parser.parse_args(arguments)
     if not native.levels():
         print("the native engine is not built: there is nothing to compare", file=sys.stderr)
         return 2
+    if options.gpu and (why := why_no_gpu()):
+        print(why, file=sys.stderr)
+        return 2
+    run, each = (compare_on_gpu, ON_GPU**2 + PAIRS) if options.gpu else (compare, OUTPUTS)
     levels = list(dict.fromkeys(level.name for level in native.levels()))
     rows: dict[str, Row] = {}
     done = 0
@@ -235,13 +265,13 @@ def main(arguments: list[str] | None = None) -> int:
     with ThreadPoolExecutor(options.threads) as pool:
         try:
             while done < options.outputs:
-                some = list(islice(todo, min(8 * options.threads, -int(-(options.outputs - done) // OUTPUTS))))
-                for job, outcome in zip(some, pool.map(compare, some, [options.seed] * len(some)), strict=True):
+                some = list(islice(todo, min(8 * options.threads, -int(-(options.outputs - done) // each))))
+                for job, outcome in zip(some, pool.map(run, some, [options.seed] * len(some)), strict=True):
                     row = rows.setdefault(job.unit, Row())
                     row.recipes.add(job.recipe)
-                    row.outputs, row.differences = row.outputs + OUTPUTS, row.differences + outcome.differences
+                    row.outputs, row.differences = row.outputs + each, row.differences + outcome.differences
                     row.sampled, row.wrong = row.sampled + outcome.sampled, row.wrong + outcome.wrong
-                    done += OUTPUTS
+                    done += each
                     if outcome.first:
                         print(f"\n{outcome.first}", flush=True)
                 bad = sum(row.differences + row.wrong for row in rows.values())
@@ -256,6 +286,9 @@ def main(arguments: list[str] | None = None) -> int:
     print("\n".join(table(report(rows), left=[0])))
     outputs, sampled = sum(row.outputs for row in rows.values()), sum(row.sampled for row in rows.values())
     bad = sum(row.differences + row.wrong for row in rows.values())
+    if options.gpu:
+        print(f"{outputs:,} outputs of {gpu().name} compared with the native engine: {bad:,} differences")
+        return 1 if bad else 130 if interrupted else 0
     print(
         f"{outputs:,} outputs of {len(levels)} levels ({', '.join(levels)}) compared with NumPy, {sampled:,} of them "
         f"({sampled / max(1, outputs):.4%}) NumPy's with the reference: {bad:,} differences"

@@ -13,7 +13,7 @@ from __future__ import annotations
 import ctypes
 import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -93,17 +93,23 @@ def imported(x: Any, name: str, error: type[WarpmmaError]) -> Any:
     return _read(x, name, error)
 
 
-def _read(x: Any, name: str, error: type[WarpmmaError]) -> npt.NDArray[Any]:
-    """Read what exports itself by DLPack."""
+def lent_by_dlpack(
+    x: Any, name: str, error: type[WarpmmaError], devices: Sequence[int], **asked: Any
+) -> tuple[DlpackRecord, np.dtype[Any], object]:
+    """Ask an array on one of these devices for its memory: the tensor, its type, and what keeps the memory.
+
+    `asked` goes to `__dlpack__`, such as the `stream` on which a GPU's memory is read. Errors are as for `imported`.
+    """
     try:
         device = int(x.__dlpack_device__()[0])
         pending = hasattr(x, "is_neg") and x.is_neg()
-        capsule = _capsule(x) if device in _HOST and not pending else None
+        capsule = _capsule(x, asked) if device in devices and not pending else None
     except Exception as reason:
         if (octets := _octets(x)) is not None:
-            return _read(octets, name, error).view(dtype_named(str(x.dtype).removeprefix(_TORCH)))
+            tensor, _, owner = lent_by_dlpack(octets, name, error, devices, **asked)
+            return tensor, dtype_named(str(x.dtype).removeprefix(_TORCH)), owner
         raise error(f"{name}: not an array: {str(reason).partition(chr(10))[0]}") from None
-    if device not in _HOST:
+    if device not in devices:
         where = _DEVICES.get(device, f"device type {device} of DLPack")
         raise error(f"{name} lies on another device ({where}); copy it to the CPU first, as .cpu() does")
     if pending:  # PyTorch exports such a tensor without its sign
@@ -117,7 +123,12 @@ def _read(x: Any, name: str, error: type[WarpmmaError]) -> npt.NDArray[Any]:
         raise error(
             f"{name}: not an array: elements are {came}{together}; expected {expected}, each in bytes of its own"
         )
-    dtype = dtype_named(kind)
+    return tensor, dtype_named(kind), capsule
+
+
+def _read(x: Any, name: str, error: type[WarpmmaError]) -> npt.NDArray[Any]:
+    """Read what exports itself by DLPack on the host."""
+    tensor, dtype, capsule = lent_by_dlpack(x, name, error, _HOST)
     shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
     if not math.prod(shape):
         return np.empty(shape, dtype)
@@ -137,12 +148,12 @@ def is_tensor(x: Any) -> bool:
     return torch is not None and hasattr(torch, "Tensor") and issubclass(type(x), torch.Tensor)
 
 
-def _capsule(x: Any) -> object:
-    """Ask for a capsule; libraries from before versions know no argument."""
+def _capsule(x: Any, asked: Mapping[str, Any]) -> object:
+    """Ask for a capsule; libraries from before versions know no `max_version`."""
     try:
-        return x.__dlpack__(max_version=_VERSION)
+        return x.__dlpack__(max_version=_VERSION, **asked)
     except TypeError:
-        return x.__dlpack__()
+        return x.__dlpack__(**asked)
 
 
 def _octets(x: Any) -> Any:

@@ -26,6 +26,7 @@ from . import (
     table_files,
     table_fragments,
     table_front_ends,
+    table_gpu,
     table_instructions,
     table_kernel,
     table_lookup,
@@ -55,6 +56,7 @@ INNER: dict[str, str] = {
     **table_errors.INNER,
     **table_fragments.INNER,
     **table_front_ends.INNER,
+    **table_gpu.INNER,
     **table_tensor_maps.INNER,
     **table_warpgroups.INNER,
     "warpmma.isa:check_since": "asked about operands that were bound",
@@ -142,7 +144,7 @@ INNER: dict[str, str] = {
     **dict.fromkeys(
         (f"warpmma.scaling:{x}" for x in (
             "BlockScales", "block_scales", *(f"BlockScales.{x}" for x in (
-                "byte_ids", "check_ids", "codes", "ids", "layout", "pack", "unpack",
+                "byte_ids", "check_dtype", "check_ids", "codes", "ids", "layout", "pack", "unpack",
             )),
         )),
         "for records and arrays, as the public functions hand them on",

@@ -65,6 +65,7 @@ INNER: dict[str, str] = {
                     "CuteDevice.__exit__",
                     "CuteDevice.__repr__",
                     "CuteDevice.instructions",
+                    "CuteDevice.launch",
                     "CuteDevice.map",
                     "CuteLaunch",
                     "CuteLaunch.ptx",

@@ -142,7 +142,7 @@ TENSOR = Quantized(elements=FP4["a"], scales=SCALES["scale_a"], tensor_scale=np.
         {"target": "sm_91"}, {"instruction": "mma"}, {"instruction": FP8}, {"a": A[0]}, {"b": B[1:]},
         {"a": [[1], [2, 3]]},
         {"a": absent(2, 3, 40), "b": absent(3, 40, 5)}, {"c": absent(3, 4, dtype=np.float32)}, {"c": A}, {"c": "x"},
-        {"split_k": 0}, {"split_k": [8, 32]}, {"promote_every": 8}, {"epilogue": "f64"}, {"engine": "cuda"},
+        {"split_k": 0}, {"split_k": [8, 32]}, {"promote_every": 8}, {"epilogue": "f64"}, {"engine": "gpu"},
         {"instruction": F16, "indices": [0]}, {"indices": [0]},
         {"instruction": SP, "a": absent(3, 42), "b": absent(42, 5)},
         {"instruction": SP, "a": absent(3, 20), "indices": np.zeros((3, 9, 2), int)},

@@ -13,6 +13,7 @@ _NEW = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, _DE
     ("PyCapsule_New", ctypes.pythonapi)
 )
 _alive: dict[int, Any] = {}
+_destroyers: list[Any] = []
 
 
 class Exported:
@@ -67,7 +68,8 @@ class Exported:
             _alive.pop(address)
 
         destroy = _DESTROY(ended)
-        _alive[address] = (managed, extents, x, label, destroy)
+        _alive[address] = (managed, extents, x, label)
+        _destroyers.append(destroy)  # for good: one that runs must not be freed by what it runs
         return _NEW(address, label, destroy)
 
 

@@ -1,6 +1,6 @@
 """Products of whole matrices: choice of the instruction, chains along k, tiles in memory and in Dask."""
 
-from .chain import Chain, Operands, ProductOptions, boundaries
+from .chain import Chain, Operands, ProductEngine, ProductOptions, boundaries
 from .choice import Choice, Lazy, Options, choice_of, choose, default_instruction, is_dask
 from .float32 import (
     FLOAT32,
@@ -19,7 +19,7 @@ from .tiling import Product, computed, matmul, multiply, prepare, prepared
 
 __all__ = [
     "FLOAT32", "FMA", "Chain", "ChainInstruction", "Choice", "Float32", "Float32Way", "FloatFma", "Given", "Lazy",
-    "Multiplicand", "Operands", "Options", "Product", "ProductOptions", "boundaries", "checked_float32", "choice_of",
-    "choose", "computed", "default_instruction", "evidence_on", "finish", "is_dask", "matmul", "multiply", "prepare",
-    "prepared", "recipe_on",
+    "Multiplicand", "Operands", "Options", "Product", "ProductEngine", "ProductOptions", "boundaries",
+    "checked_float32", "choice_of", "choose", "computed", "default_instruction", "evidence_on", "finish", "is_dask",
+    "matmul", "multiply", "prepare", "prepared", "recipe_on",
 ]  # fmt: skip

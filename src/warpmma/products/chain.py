@@ -10,11 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import NamedTuple, cast
+from typing import Literal, NamedTuple, cast, get_args
 
 import numpy as np
 
-from .._arguments import is_integer, members
+from .._arguments import check_choice, is_integer, members
 from .._arrays import Array
 from .._progress import Watched
 from .._records import Shown
@@ -26,6 +26,9 @@ from .float32 import ChainInstruction, Float32, recipe_on
 from .results import output_format
 
 _F32 = FORMATS["f32"]
+
+ProductEngine = Literal[Engine, "cuda"]
+"""The engines of products: those of instructions, and a GPU."""
 
 
 class Operands(NamedTuple):
@@ -75,7 +78,7 @@ class ProductOptions(Shown):
     split_k: int | Sequence[int] = 1
     promote_every: int | None = None
     epilogue: str | None = None
-    engine: Engine = "auto"
+    engine: ProductEngine = "auto"
     threads: int | None = None
     progress: Watched = None
 
@@ -86,7 +89,7 @@ class Chain(Shown):
 
     instruction: ChainInstruction
     recipe: Recipe
-    engine: Resolved
+    engine: ProductEngine  # never "auto"
     k: int  # length of the product, before it is padded to whole instructions
     slices: tuple[int, ...]  # where the slices of a split k begin, and where the last one ends: in whole instructions
     promote: int = 0  # after how much of k in a slice the accumulator is added to an f32 sum and restarts at +0
@@ -176,7 +179,7 @@ class Chain(Shown):
         if isinstance(self.recipe.unit, Popcount):  # single bits, a word at a time
             a, b, k = _bits(a), _bits(b.swapaxes(1, 2)).swapaxes(1, 2), k // 32
         return dot_chain(
-            self.recipe, a, b, c, k=k, engine=self.engine, chosen=given.chosen, scale_a=given.scale_a,
+            self.recipe, a, b, c, k=k, engine=cast(Resolved, self.engine), chosen=given.chosen, scale_a=given.scale_a,
             scale_b=given.scale_b, scales=self.instruction.scales_per_row, ends=ends, sums=sums,
         )  # fmt: skip
 
@@ -189,7 +192,9 @@ def _bits(x: Array) -> Array:
 
 def chain_of(record: ChainInstruction, options: ProductOptions, k: int, float32: Float32 | None) -> Chain:
     """Check the options that concern k, and return the chain; `float32` is how float32 is multiplied."""
-    resolved, split_k, promote_every = resolve(options.engine), options.split_k, options.promote_every
+    split_k, promote_every = options.split_k, options.promote_every
+    check_choice("engine", options.engine, get_args(ProductEngine))
+    resolved: ProductEngine = "cuda" if options.engine == "cuda" else resolve(options.engine)
     given = members(split_k, k)
     several, lengths = given is not None, [cast(int, split_k)] if given is None else given
     if not lengths or not all(is_integer(x) and x > 0 for x in lengths):

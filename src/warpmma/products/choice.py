@@ -15,12 +15,13 @@ from .._arguments import check_choice, is_integer
 from .._arrays import Array, as_array
 from .._progress import Watched
 from .._records import Shown
-from ..arithmetic import Engine, Evidence, FmaChain, FusedDotAdd, IntegerSum, Popcount, Recipe, Resolved, library_note
+from ..arithmetic import Evidence, FmaChain, FusedDotAdd, IntegerSum, Popcount, Recipe, library_note
 from ..errors import MnemonicError, OperandError, ScaleError, WarpmmaError, shown
 from ..formats import FORMATS
+from ..gpu import dtype_of, is_on_gpu
 from ..isa import Instruction, MatrixInstruction, check_known, check_target, find, instructions, parse_any
 from ..sparsity import sparse_a
-from .chain import Chain, ProductOptions, chain_of
+from .chain import Chain, ProductEngine, ProductOptions, chain_of
 from .float32 import (
     FLOAT32,
     FMA,
@@ -52,7 +53,7 @@ class Choice(Shown):
         How the instruction computes on the target.
     evidence : Evidence
         How that is known.
-    engine : {"native", "numpy"}
+    engine : {"native", "numpy", "cuda"}
     shape : tuple of int
         Of D.
     dtype : dtype
@@ -72,7 +73,7 @@ class Choice(Shown):
     target: str
     recipe: Recipe = field(repr=False)
     evidence: Evidence
-    engine: Resolved
+    engine: ProductEngine
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     k: int
@@ -157,7 +158,7 @@ class Options(TypedDict, total=False):
     indices: npt.ArrayLike | None
     scale_a: npt.ArrayLike | Lazy | None
     scale_b: npt.ArrayLike | Lazy | None
-    engine: Engine
+    engine: ProductEngine
     threads: int | None
     progress: Watched
 
@@ -167,7 +168,7 @@ def choose(
     instruction: str | MatrixInstruction | None = None, float32: Float32 | None = None, target: str,
     split_k: int | Sequence[int] = 1, promote_every: int | None = None, epilogue: str | None = None,
     indices: npt.ArrayLike | None = None, scale_a: npt.ArrayLike | Lazy | None = None,
-    scale_b: npt.ArrayLike | Lazy | None = None, engine: Engine = "auto",
+    scale_b: npt.ArrayLike | Lazy | None = None, engine: ProductEngine = "auto",
 ) -> Choice:  # fmt: skip
     """Return how `matmul` would compute a product, without computing it.
 
@@ -205,10 +206,22 @@ def choose(
     given = Given.of(a, b, c, indices, scale_a, scale_b)
     options = ProductOptions(
         target=target, instruction=instruction, float32=float32, split_k=split_k, promote_every=promote_every,
-        epilogue=epilogue, engine=engine,
+        epilogue=epilogue, engine=engine_for(engine, given.a),
     )  # fmt: skip
+    chain, batch = planned(given, options)
+    return choice_of(chain, options, (*batch, given.a.shape[-2], given.b.shape[-1]))
+
+
+def engine_for(engine: ProductEngine, a: object) -> ProductEngine:
+    """Return the engine that "auto" is for this A: "cuda" where it lies on a GPU."""
+    return "cuda" if engine == "auto" and is_on_gpu(a) else engine
+
+
+def planned(given: Given, options: ProductOptions) -> tuple[Chain, tuple[int, ...]]:
+    """Check shapes, dtypes and options of a product, and return its chain and the shape of its batch."""
     x, y = outline(given.a, "A"), outline(given.b, "B")
-    z, places = (None if v is None else outline(v, name) for name, v in (("C", c), ("indices", indices)))
+    z = None if given.c is None else outline(given.c, "C")
+    places = None if given.indices is None else outline(given.indices, "indices")
     of_a, of_b = (
         None if s is None else outline(s, f"scales of {operand}", ScaleError).shape
         for operand, s in (("A", given.scale_a), ("B", given.scale_b))
@@ -220,11 +233,10 @@ def choose(
     check_scales(record, x.shape, y.shape, of_a, of_b)
     met = None if places is None else (*places.shape[:-2], x.shape[-1])
     batch = batch_of(record, x.shape, y.shape, met, of_a, of_b)
-    shape = (*batch, x.shape[-2], y.shape[-1])
     tensor_scales(record, z, batch, *given.alphas)
     if z is not None:
-        check_c(record, z.shape, shape)
-    return choice_of(chain, options, shape)
+        check_c(record, z.shape, (*batch, x.shape[-2], y.shape[-1]))
+    return chain, batch
 
 
 def choice_of(chain: Chain, options: ProductOptions, shape: tuple[int, ...]) -> Choice:
@@ -341,6 +353,8 @@ def _check_shapes(record: ChainInstruction, a: tuple[int, ...], b: tuple[int, ..
 
 def outline(x: Any, name: str, error: type[WarpmmaError] = OperandError) -> Array:
     """Return an array of the same shape and dtype, whose elements mean nothing."""
+    if is_on_gpu(x):
+        return np.broadcast_to(np.empty((), dtype_of(x, name)), tuple(x.shape))
     if not is_dask(x):
         return as_array(x, name, error)
     if not all(map(is_integer, x.shape)):

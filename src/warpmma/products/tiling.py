@@ -20,13 +20,15 @@ import numpy.typing as npt
 from .._arrays import Array, as_array
 from .._progress import Watched, for_each
 from .._records import Shown
-from ..arithmetic import Engine, warn_of_numpy
+from ..arithmetic import warn_of_numpy
 from ..errors import OperandError
 from ..formats import Format
+from ..gpu import is_on_gpu
 from ..isa import MatrixInstruction
-from .chain import Chain, Operands, ProductOptions
-from .choice import Lazy, Options, decide, is_dask, tensor_scales
+from .chain import Chain, Operands, ProductEngine, ProductOptions
+from .choice import Lazy, Options, decide, engine_for, is_dask, planned, tensor_scales
 from .float32 import Float32
+from .gpu_products import product_of_host, product_on_gpu
 from .operands import Given, Multiplicand, codes_of_c, codes_of_operands
 from .results import alpha_of, checked_out, finish, output_format
 
@@ -103,7 +105,7 @@ def matmul(
     instruction: str | MatrixInstruction | None = None, float32: Float32 | None = None, target: str,
     out: Array | None = None, split_k: int | Sequence[int] = 1, promote_every: int | None = None,
     epilogue: str | None = None, indices: npt.ArrayLike | None = None, scale_a: npt.ArrayLike | Lazy | None = None,
-    scale_b: npt.ArrayLike | Lazy | None = None, engine: Engine = "auto", threads: int | None = None,
+    scale_b: npt.ArrayLike | Lazy | None = None, engine: ProductEngine = "auto", threads: int | None = None,
     progress: Watched = None,
 ) -> Array | DaskArray:  # fmt: skip
     """Multiply matrices as a tiled kernel does.
@@ -187,14 +189,19 @@ def matmul(
     given = Given.of(a, b, c, indices, scale_a, scale_b)
     options = ProductOptions(
         target=target, instruction=instruction, float32=float32, split_k=split_k, promote_every=promote_every,
-        epilogue=epilogue, engine=engine, threads=threads, progress=progress,
+        epilogue=epilogue, engine=engine_for(engine, given.a), threads=threads, progress=progress,
     )  # fmt: skip
+    if options.engine == "cuda" and is_on_gpu(given.a):
+        if out is not None:
+            raise OperandError("engine='cuda' makes D beside A, by A's library; expected no out")
+        return cast(Array, product_on_gpu(given, options, *planned(given, options)))
     if any(is_dask(x) for x in (given.a, given.b, c)):
         from .graph import matmul_lazily  # Dask is an extra
 
-        if not all(x is None for x in (out, indices, *given.alphas, threads, progress)):
+        if options.engine == "cuda" or not all(x is None for x in (out, indices, *given.alphas, threads, progress)):
             raise OperandError(
-                "dask arrays do not support out, tensor scales, indices (give A dense), threads and progress"
+                "dask arrays do not support out, tensor scales, indices (give A dense), threads, progress and "
+                "engine='cuda'"
             )
         return matmul_lazily(given, options)
     return computed(prepared(given, options), options, out)
@@ -221,6 +228,9 @@ def multiply(product: Product, d: Array | None = None, threads: int | None = Non
     """Compute a product that is prepared: codes of D, `[batch, m, n]`, written to `d` if it is given."""
     if d is None:
         d = np.empty(product.flat, product.format.code_dtype)
+    if product.chain.engine == "cuda":
+        product_of_host(product.chain, product.given, product.c, product.format, product.alpha, d)
+        return d
     size, (batch, m, n) = _TILE[product.chain.engine], d.shape
     each = max(1, size * size // max(1, m * n))  # of small matrices, many to a task
     tiles = list(pairs(_cuts(batch, each), _cuts(m, size), _cuts(n, size)))

@@ -98,14 +98,21 @@ class BlockScales:
     def codes(self, operand: Operand, scales: Array) -> Array:
         """Return codes of scales, given as codes or as an ml_dtypes array; raise `ScaleError` for anything else."""
         stype, array = self._stype, scales
-        if array.dtype != np.uint8 and array.dtype != _TYPED[stype].dtype:
-            expected = f"{_TYPED[stype].dtype}, or codes as uint8 (from values: FORMATS[{stype!r}].encode)"
-            raise ScaleError(f"{self.record}: scales of {operand} are {array.dtype}; expected {expected}")
+        self.check_dtype(operand, array.dtype)
         array = array.view(np.uint8)
         for place in np.argwhere(array > FORMATS[stype].mask)[:1].tolist():
             came = f"scale {array[tuple(place)]:#x} of {operand} at {place}"
             raise ScaleError(f"{self.record}: {came} has its top bit set; {stype} has no sign")
         return array
+
+    def check_dtype(self, operand: Operand, dtype: object) -> None:
+        """Raise `ScaleError` unless scales of this type are of the instruction's, or codes."""
+        expected = _TYPED[self._stype].dtype
+        if dtype not in (np.uint8, expected):
+            raise ScaleError(
+                f"{self.record}: scales of {operand} are {dtype}; expected {expected}, or codes as uint8 (from values: "
+                f"FORMATS[{self._stype!r}].encode)"
+            )
 
     def pack(
         self, operand: Operand, scales: Array, byte_id: int = 0, thread_id: int = 0, into: Array | None = None

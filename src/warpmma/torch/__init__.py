@@ -1,4 +1,4 @@
-"""PyTorch on CPU tensors with the bits of a GPU: its products by matrix instructions, and `torch.compile`'s kernels.
+"""PyTorch with the bits of a GPU, on the CPU or on the user's GPU.
 
 `with arithmetic(target="sm_90a") as report:` replaces what PyTorch calls to multiply matrices, forward and backward;
 `report` has the instruction of each product. `compile(model, target="sm_90")` is `torch.compile` for a simulated GPU.

@@ -8,14 +8,16 @@
 3. Everything but products (exp, maximum, sums of rows) is computed by PyTorch in float32, or float64 for float64
    operands. GPU kernels differ: they process the keys in blocks, and rescale. Only the products have a GPU's bits.
 4. Where PyTorch takes no fused kernel (with dropout, say), attention uses `bmm`, in float32 for 16-bit operands.
+5. On a GPU attention is not fused: two `bmm` in the operands' type, with PyTorch's softmax between them, whose results
+   are rounded to that type.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
-from .multiplying import rounded
 from .replaced import LEFT, OperatorCall
 from .tensors import array_of, pytorch, tensor_of
 
@@ -39,7 +41,7 @@ class _Heads:
         """Multiply; the result stays in f32, or f64."""
         x, y = (array_of(t.to(self.query.dtype), self.call.op) for t in (a, b))
         wide = "f64" if self.type == "f64" else "f32"
-        return tensor_of(rounded(self.call.summed(x, y, (self.type, self.type), wide), wide))
+        return tensor_of(self.call.summed(x, y, (self.type, self.type), wide).rounded(wide))
 
     def scores(self) -> Any:
         """Return S, scaled and masked."""
@@ -96,3 +98,28 @@ def attention_gradients(call: OperatorCall) -> Any:
         return x.to(like.dtype)
 
     return tuple(grouped(x, call.x[name]) for x, name in ((of_query, "query"), (of_key, "key"), (of_value, "value")))
+
+
+@cache
+def unfused_on_gpu(torch: Any) -> Any:
+    """Make the mode of PyTorch's functions that follows rule 5; the class needs PyTorch."""
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+    from torch.overrides import TorchFunctionMode
+
+    class Mode(TorchFunctionMode):  # type: ignore[misc]
+        def __torch_function__(
+            self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+        ) -> Any:
+            given = kwargs or {}
+            attention = func is torch.nn.functional.scaled_dot_product_attention
+            if not attention or (args or tuple(given.values()))[0].device.type != "cuda":
+                return func(*args, **given)
+            before = torch.backends.cuda.fp16_bf16_reduction_math_sdp_allowed()
+            torch.backends.cuda.allow_fp16_bf16_reduction_math_sdp(True)  # products in the operands' type
+            try:
+                with sdpa_kernel(SDPBackend.MATH):
+                    return func(*args, **given)
+            finally:
+                torch.backends.cuda.allow_fp16_bf16_reduction_math_sdp(before)
+
+    return Mode

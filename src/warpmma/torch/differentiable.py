@@ -10,7 +10,7 @@ import numpy as np
 from ..arithmetic import Engine
 from ..errors import OperandError, shown
 from ..products import Float32
-from .multiplying import rounded, summed
+from .multiplying import summed
 from .settings import Accumulator, ProductSettings, checked_settings
 from .tensors import array_of, dtype_for, dtype_name, pytorch, tensor_of, type_of
 
@@ -24,7 +24,9 @@ def matmul(
     accumulate: Accumulator = "f32", split_k: int = 1, promote_every: int | None = None, engine: Engine = "auto",
     threads: int | None = None,
 ) -> Any:  # fmt: skip
-    """Multiply tensors on the CPU as `torch.matmul` does, with the bits of a target's matrix instruction.
+    """Multiply tensors as `torch.matmul` does, with the bits of a target's matrix instruction.
+
+    Tensors on an NVIDIA GPU are multiplied there, by `engine="cuda"` of `warpmma.matmul`.
 
     Parameters
     ----------
@@ -48,7 +50,7 @@ def matmul(
     UnsupportedError
         No PyTorch.
     WarpmmaError
-        A tensor on a GPU, or on the device meta; types or shapes that do not go together; no such target or
+        A tensor on another device, such as meta; types or shapes that do not go together; no such target or
         instruction; 8-bit operands that require gradients.
     """
     torch = pytorch()
@@ -96,7 +98,7 @@ def _function(torch: Any) -> Any:
             ctx.save_for_backward(a, b)
             ctx.given = given
             types = type_of(a, "A"), type_of(b, "B")
-            return tensor_of(rounded(summed(array_of(a, "A"), array_of(b, "B"), types, given), out))
+            return tensor_of(summed(array_of(a, "A"), array_of(b, "B"), types, given).rounded(out))
 
         @staticmethod
         def backward(ctx: Any, gradient: Any) -> tuple[Any, Any, None, None]:

@@ -21,7 +21,7 @@ from .._arguments import check_choice
 from ..arithmetic import Engine
 from ..errors import UnsupportedError
 from ..products import Float32
-from .attention import attention_gradients, fused_attention
+from .attention import attention_gradients, fused_attention, unfused_on_gpu
 from .replaced import LEFT, PRODUCTS, OperatorCall
 from .report import ProductReport
 from .scaled import int8_product, scaled_product, scaled_product_of_recipes
@@ -65,7 +65,7 @@ def arithmetic(
     split_k: int = 1, promote_every: int | None = None, others: Others = "leave", engine: Engine = "auto",
     threads: int | None = None,
 ) -> Arithmetic:  # fmt: skip
-    """Compute PyTorch's products on CPU tensors with the bits of a target, inside a `with`.
+    """Compute PyTorch's products with the bits of a target, inside a `with`; of tensors on an NVIDIA GPU, there.
 
     Parameters
     ----------
@@ -89,6 +89,7 @@ def arithmetic(
         The treatment of operators with products inside that are not replaced, such as convolutions: PyTorch computes
         them and the report lists them, or an error.
     engine : {"auto", "native", "numpy"}
+        Of tensors on the CPU; those on a GPU are multiplied there, with "auto".
     threads : int, optional
         For large products; one by default.
 
@@ -103,7 +104,7 @@ def arithmetic(
         No PyTorch. Inside the `with`: an operator that is not replaced, with others="refuse".
     WarpmmaError
         No such target or instruction, or an invalid option. Inside the `with`: a target that has no
-        instruction for the types of a product, a tensor on a GPU or on the device meta.
+        instruction for the types of a product, a tensor on another device, such as meta.
     """
     pytorch()
     check_choice("others", others, ("leave", "refuse"))
@@ -124,22 +125,24 @@ class Arithmetic:
     def __init__(self, given: ProductSettings, others: Others) -> None:
         self.report = ProductReport(given.target)
         self._given, self._others = given, others
-        self._entered: list[tuple[Any, bool]] = []
+        self._entered: list[tuple[Any, Any, bool]] = []
 
     def __enter__(self) -> ProductReport:
         torch = pytorch()
-        mode = _mode(torch)(self)
+        mode, attention = _mode(torch)(self), unfused_on_gpu(torch)()
         fused = torch.backends.mha.get_fastpath_enabled()
         torch.backends.mha.set_fastpath_enabled(False)  # rule 2
+        attention.__enter__()
         mode.__enter__()
-        self._entered.append((mode, fused))
+        self._entered.append((mode, attention, fused))
         return self.report
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        mode, fused = self._entered.pop()
+        mode, attention, fused = self._entered.pop()
         mode.__exit__(kind, error, trace)
+        attention.__exit__(kind, error, trace)
         pytorch().backends.mha.set_fastpath_enabled(fused)
 
     def _run(self, mode: Any, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

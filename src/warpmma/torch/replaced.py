@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from .._arrays import Array
 from ..errors import OperandError
 from ..formats import FORMATS
-from .multiplying import Sums, rounded, scaled_and_added, summed
+from .multiplying import summed
 from .report import ProductReport, ReplacedProduct
 from .settings import ProductSettings
+from .sums import Sums
 from .tensors import TYPES, array_of, dtype_for, dtype_name, tensor_of
 
 LEFT = object()
@@ -36,8 +36,8 @@ class OperatorCall:
     given: ProductSettings
     report: ProductReport
 
-    def array(self, name: str) -> Array:
-        """Read a tensor among the arguments."""
+    def array(self, name: str) -> Any:
+        """Read a tensor among the arguments, as `array_of` does."""
         return array_of(self.x[name], f"{self.op}: {name}")
 
     def with_arguments(self, x: Mapping[str, Any]) -> OperatorCall:
@@ -46,9 +46,9 @@ class OperatorCall:
 
     def rounded(self, sums: Sums, out: str) -> Any:
         """Round sums to the type of the output, as a tensor."""
-        return tensor_of(rounded(sums, out))
+        return tensor_of(sums.rounded(out))
 
-    def summed(self, a: Array, b: Array, types: tuple[str, str], out: str, **more: Any) -> Sums:
+    def summed(self, a: Any, b: Any, types: tuple[str, str], out: str, **more: Any) -> Sums:
         """Multiply as `multiplying.summed` does, and add the product to the report."""
         sums = summed(a, b, types, self.given, **more)
         *batch, m, n = sums.codes.shape
@@ -99,7 +99,7 @@ def _product(call: OperatorCall, a: Any, b: Any, dims: int, c: Any) -> Any:
     out = call.output(type_)
     sums = call.summed(x, y, (type_, type_), out)
     alpha, beta = (call.x.get(name, 1) for name in ("alpha", "beta"))
-    return call.rounded(scaled_and_added(sums, alpha, beta if z is not None else 0, z, out), out)
+    return call.rounded(sums.scaled_and_added(alpha, beta if z is not None else 0, z, out), out)
 
 
 def _broadcasts(shape: tuple[int, ...], to: tuple[int, ...]) -> bool:

@@ -73,7 +73,7 @@ class ProductReport:
     products : Counter of ReplacedProduct
         How often each was computed.
     left : Counter of str
-        How often PyTorch's own CPU kernels computed something with sums of products inside: convolutions,
+        How often PyTorch's own kernels computed something with sums of products inside: convolutions,
         factorizations, products of integers; by name, with the type.
     """
 
@@ -97,6 +97,6 @@ class ProductReport:
         if note and any(p.instruction.startswith("mma.") and p.dtypes[0] != "float64" for p in self.products):
             lines.append(f"  ({note})")
         if self.left:
-            lines.append("not replaced, computed by PyTorch on the CPU:")
+            lines.append("not replaced, computed by PyTorch:")
             lines += [f"  {count} x {name}" for name, count in self.left.items()]
         return "\n".join(lines)

@@ -19,10 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from .._arrays import Array
 from ..errors import OperandError
-from .multiplying import Sums, row_of
 from .replaced import LEFT, OperatorCall
+from .sums import Sums
 from .tensors import TYPES, array_of, dtype_name, pytorch, type_of
 
 _EIGHT_BITS = ("e4m3", "e5m2")
@@ -66,10 +65,9 @@ def scaled_product(call: OperatorCall) -> Any:
         raise OperandError(f"{call.op}: out_dtype is {dtype_name(wanted)}; expected 32, 16 or 8 bits of floating point")
     sums = _blocks(call, a, b, out) or _whole(call, a, b, out)
     if call.x.get("bias") is not None:
-        bias = call.array("bias").astype(np.float32).view(np.uint32)
-        sums = sums.with_codes(row_of("add.rn.f32", sums.engine, sums.codes, bias[None]))
+        sums = sums.added(_numbers(call, "bias"))
     if out in _EIGHT_BITS and call.x.get("scale_result") is not None:
-        sums = _multiplied(sums, call.array("scale_result"))
+        sums = sums.multiplied(_numbers(call, "scale_result"))
     return call.rounded(sums, out)
 
 
@@ -78,26 +76,30 @@ def _whole(call: OperatorCall, a: Any, b: Any, out: str) -> Sums:
     types = type_of(a, f"{call.op}: A"), type_of(b, f"{call.op}: B")
     if not set(types) <= set(_EIGHT_BITS):
         raise OperandError(f"{call.op}: A is {dtype_name(a.dtype)}, B {dtype_name(b.dtype)}; expected 8-bit floats")
-    of_a, of_b = call.array("scale_a"), call.array("scale_b")
-    shapes = (a.shape[0], 1), (1, b.shape[1])
-    rows = (of_a.shape, of_b.shape) == shapes and (of_a.size, of_b.size) != (1, 1)
-    if {str(of_a.dtype), str(of_b.dtype)} != {"float32"} or not (rows or of_a.size == of_b.size == 1):
+    of_a, of_b = call.x["scale_a"], call.x["scale_b"]
+    shapes, came = ((a.shape[0], 1), (1, b.shape[1])), (tuple(of_a.shape), tuple(of_b.shape))
+    ones = of_a.numel() == of_b.numel() == 1
+    rows = came == shapes and not ones
+    types_of_scales = dtype_name(of_a.dtype), dtype_name(of_b.dtype)
+    if set(types_of_scales) != {"float32"} or not (rows or ones):
         raise OperandError(
-            f"{call.op}: scales are {of_a.dtype} {of_a.shape} and {of_b.dtype} {of_b.shape}; expected float32, one "
-            f"each, or {shapes[0]} and {shapes[1]}, or block scales"
+            f"{call.op}: scales are {types_of_scales[0]} {came[0]} and {types_of_scales[1]} {came[1]}; expected "
+            f"float32, one each, or {shapes[0]} and {shapes[1]}, or block scales"
         )
     sums = call.summed(
         call.array("self"), call.array("mat2"), types, out, exact_sums=not call.x.get("use_fast_accum", False)
     )
+    x, y = _numbers(call, "scale_a"), _numbers(call, "scale_b")
     if rows:
-        return _multiplied(_multiplied(sums, of_b), of_a)
-    of_both = row_of("mul.rn.f32", sums.engine, *(x.reshape(1, 1).view(np.uint32) for x in (of_a, of_b)))
-    return _multiplied(sums, of_both)
+        return sums.multiplied(y).multiplied(x)
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):  # f32, rounded once
+        return sums.multiplied(x.reshape(1, 1) * y.reshape(1, 1))
 
 
-def _multiplied(sums: Sums, factor: Array) -> Sums:
-    """Multiply sums by numbers or codes of f32."""
-    return sums.with_codes(row_of("mul.rn.f32", sums.engine, sums.codes, np.ascontiguousarray(factor).view(np.uint32)))
+def _numbers(call: OperatorCall, name: str) -> Any:
+    """Return a tensor's numbers in f32: an array, or on a GPU a tensor."""
+    x = call.x[name]
+    return array_of(x.to(pytorch().float32), f"{call.op}: {name}")
 
 
 def _blocks(call: OperatorCall, a: Any, b: Any, out: str) -> Sums | None:
@@ -112,24 +114,25 @@ def _blocks(call: OperatorCall, a: Any, b: Any, out: str) -> Sums | None:
     types = ("e2m1", "e2m1") if packed else (type_of(a, f"{call.op}: A"), type_of(b, f"{call.op}: B"))
     k = x.shape[1]
     blocks = -(-k // size)
-    scales = _in_rows(call, "scale_a", len(x), blocks), _in_rows(call, "scale_b", y.shape[1], blocks).T
+    scales = _in_rows(call, "scale_a", x.shape[0], blocks), _in_rows(call, "scale_b", y.shape[1], blocks).T
     return call.summed(x, y, types, out, scales=scales, stype=stype)
 
 
-def _nibbles(x: Any) -> Array:
+def _nibbles(x: Any) -> Any:
     """Return codes of e2m1, stored two per byte, the first in its low half: `[rows, k]`."""
-    octets = array_of(x.contiguous().view(pytorch().uint8), "A or B")
-    return np.stack([octets & 15, octets >> 4], axis=-1).reshape(octets.shape[0], -1)
+    torch = pytorch()
+    octets = x.contiguous().view(torch.uint8)
+    return array_of(torch.stack([octets & 15, octets >> 4], -1).reshape(octets.shape[0], -1), "A or B")
 
 
-def _in_rows(call: OperatorCall, name: str, rows: int, columns: int) -> Array:
+def _in_rows(call: OperatorCall, name: str, rows: int, columns: int) -> Any:
     """Return block scales in rows and columns, of tiles of 128 rows and 4 columns that the libraries take."""
     down, across = -(-rows // 128), -(-columns // 4)
-    given = call.array(name)
-    if given.size != down * 128 * across * 4:
+    given = call.x[name]
+    if given.numel() != down * 128 * across * 4:
         raise OperandError(
-            f"{call.op}: {name} has {given.size} block scales; expected {down * 128 * across * 4}: {rows} x {columns}, "
-            "padded to multiples of 128 and 4"
+            f"{call.op}: {name} has {given.numel()} block scales; expected {down * 128 * across * 4}: {rows} x "
+            f"{columns}, padded to multiples of 128 and 4"
         )
-    tiles = given.reshape(down, across, 32, 4, 4).transpose(0, 3, 2, 1, 4)
-    return np.ascontiguousarray(tiles.reshape(down * 128, across * 4)[:rows, :columns])
+    tiles = given.reshape(down, across, 32, 4, 4).permute(0, 3, 2, 1, 4)
+    return array_of(tiles.reshape(down * 128, across * 4)[:rows, :columns].contiguous(), f"{call.op}: {name}")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .._arrays import Array, as_array
+from .._arrays import as_array
 from ..errors import OperandError, UnsupportedError
 from ..formats import FORMATS
 
@@ -50,25 +50,28 @@ def dtype_for(name: str) -> Any:
     return getattr(pytorch(), str(FORMATS[name].dtype))
 
 
-def array_of(x: Any, name: str) -> Array:
-    """Read a tensor in place; raise `OperandError` for anything but a CPU tensor."""
+def array_of(x: Any, name: str) -> Any:
+    """Read a tensor in place: an array, or of a tensor on an NVIDIA GPU itself; `OperandError` for anything else."""
     torch = pytorch()
     if not isinstance(x, torch.Tensor):
         raise OperandError(f"{name} is {type(x).__name__}; expected a tensor of PyTorch")
     if x.device.type == "meta":
         raise OperandError(f"{name} is on the device meta, where tensors have no numbers; give one on the CPU")
-    if x.device.type != "cpu":
-        raise OperandError(f"{name} is on {x.device}; products are computed on the CPU: give its copy there, .cpu()")
+    if x.device.type not in ("cpu", "cuda"):
+        raise OperandError(f"{name} is on {x.device}; expected the CPU or an NVIDIA GPU: give its copy there, .cpu()")
     if x.layout is not torch.strided:
         raise OperandError(f"{name} is {dtype_name(x.layout)}; expected a dense tensor: .to_dense()")
     if torch._C._functorch.is_functorch_wrapped_tensor(x):
         raise UnsupportedError(f"{name} is inside torch.func; take torch.matmul there, in arithmetic(...)")
-    return as_array(x.detach().resolve_conj().resolve_neg(), name)
+    x = x.detach().resolve_conj().resolve_neg()
+    return as_array(x, name) if x.device.type == "cpu" else x
 
 
-def tensor_of(x: Array) -> Any:
-    """Return an array as a tensor on its memory."""
+def tensor_of(x: Any) -> Any:
+    """Return an array as a tensor on its memory; a tensor as it is."""
     torch = pytorch()
+    if isinstance(x, torch.Tensor):
+        return x
     if not x.flags.writeable:
         x = x.copy()
     if str(x.dtype) not in _OUTPUTS:

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from ..._arrays import Array
+from ..._records import Shown
 from .device import Device
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProcessMemory:
+class ProcessMemory(Shown):
     """A piece of the process's memory, as an array of bytes.
 
     Attributes

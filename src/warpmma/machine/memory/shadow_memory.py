@@ -8,8 +8,8 @@ The rules:
 2. Of writers, the last is kept.
 3. Of readers, three are kept: the last; the last in another lane of that reader's warp; and the last of another warp,
    preferably of another block. So if any other thread has read a grain, a writer finds one. If only some threads of a
-   block are ordered, all readers of shared memory are kept, or the last 1024 reads if mbarriers or fences order them.
-   In global memory and in that of clusters, an unordered reader may be replaced by an ordered one.
+   block are ordered, all readers of shared memory are kept, or the last 1024 reads if mbarriers or fences order them,
+   or if it is that of a cluster. In global memory an unordered reader may be replaced by an ordered one.
 4. Reads are only noted. They are counted in when a write comes to where they were, or when there are many; if all of
    them happen before everything that may follow, they are dropped. Those that happen before a write of all their grains
    are dropped, too: who is unordered with them is unordered with that write. Reads of one grain are counted in in their
@@ -463,6 +463,8 @@ class Grains:
         """
         if (exact or some) and self.one_block:
             self._keep(floor, None if exact else _MOST_NOTES)
+        elif (exact or some) and self._block:  # of a cluster: what is old in one block is not in the others
+            self._keep(0, _MOST_NOTES)
         else:
             self._read(None if grains is None else self.span(grains))
         return self.readers

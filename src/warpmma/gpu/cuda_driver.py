@@ -1,0 +1,193 @@
+"""The CUDA driver: kernels compiled and loaded for a device, launches on a stream, memory for operands of the host.
+
+Contexts are the primary ones, which PyTorch, CuPy and the CUDA runtime share. A launch waits for nothing; kernels stay
+loaded.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from .._arrays import Array
+from ..errors import UnsupportedError
+from .product_kernel import OPTIONS, ProductKernel
+from .product_launch import ProductLaunch
+
+_INSTALL = "pip install 'warpmma[cuda]'"
+_MOST_BLOCKS = (1 << 31) - 1
+_MOST_NAME = 128
+
+
+@cache
+def _driver() -> Any:
+    """Load the bindings and start the driver."""
+    try:
+        from cuda.bindings import driver
+    except ImportError:
+        raise UnsupportedError(f"engine='cuda' needs cuda-bindings: {_INSTALL}") from None
+    try:
+        (code,) = driver.cuInit(0)
+    except Exception as error:  # whatever a missing library raises
+        raise UnsupportedError(f"engine='cuda' needs an NVIDIA GPU and its driver: {error}") from None
+    if int(code):
+        raise UnsupportedError(f"engine='cuda' needs an NVIDIA GPU and its driver: {_said(driver, code)}")
+    return driver
+
+
+def why_no_gpu() -> str:
+    """Return why there is no GPU to compute on; nothing if there is one."""
+    try:
+        return "" if _done(_driver().cuDeviceGetCount()) else "engine='cuda' needs an NVIDIA GPU: the driver has none"
+    except UnsupportedError as error:
+        return str(error)
+
+
+def _said(driver: Any, code: Any) -> str:
+    _, text = driver.cuGetErrorString(code)
+    return text.decode() if text else str(code)
+
+
+def _done(answer: tuple[Any, ...]) -> Any:
+    """Return what a function of the driver gave, or raise what it said."""
+    code, *rest = answer
+    if int(code):
+        raise UnsupportedError(f"engine='cuda': the driver says: {_said(_driver(), code)}")
+    return rest[0] if rest else None
+
+
+class CudaGpu:
+    """A GPU, by its number in the driver: kernels loaded for it, launches, copies of the host's arrays.
+
+    Attributes
+    ----------
+    name : str
+        Such as "NVIDIA H200".
+    capability : (int, int)
+        Compute capability.
+    """
+
+    def __init__(self, number: int) -> None:
+        driver = _driver()
+        which = _done(driver.cuDeviceGet(number))
+        self.name = _done(driver.cuDeviceGetName(_MOST_NAME, which)).partition(b"\0")[0].decode()
+        of = driver.CUdevice_attribute
+        kinds = (of.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, of.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)
+        major, minor = (int(_done(driver.cuDeviceGetAttribute(kind, which))) for kind in kinds)
+        self.capability = major, minor
+        self._context = _done(driver.cuDevicePrimaryCtxRetain(which))
+        self._functions: dict[str, Any] = {}
+
+    @contextmanager
+    def current(self) -> Iterator[Any]:
+        """Make the primary context current; gives the driver's functions."""
+        driver = _driver()
+        _done(driver.cuCtxPushCurrent(self._context))
+        try:
+            yield driver
+        finally:
+            driver.cuCtxPopCurrent()
+
+    def loaded(self, kernel: ProductKernel) -> Any:
+        """Compile and load a kernel, once."""
+        if kernel.text not in self._functions:
+            image = _compiled(kernel.text, "sm_{}{}".format(*self.capability))
+            with self.current() as driver:
+                module = _done(driver.cuModuleLoadData(image))
+                self._functions[kernel.text] = _done(driver.cuModuleGetFunction(module, kernel.name.encode()))
+        return self._functions[kernel.text]
+
+    def launch(self, what: ProductLaunch, stream: int = 0) -> None:
+        """Launch a product on a stream, given by its handle; waits for nothing."""
+        if what.grid > _MOST_BLOCKS:
+            raise UnsupportedError(f"engine='cuda': {what.grid:,} tiles; a launch has at most {_MOST_BLOCKS:,}")
+        if not what.grid:
+            return
+        function = self.loaded(what.kernel)
+        argument = ctypes.create_string_buffer(what.argument())
+        pointers = (ctypes.c_void_p * 1)(ctypes.addressof(argument))
+        with self.current() as driver:
+            size = (what.grid, 1, 1, what.threads, 1, 1)
+            _done(driver.cuLaunchKernel(function, *size, 0, stream, ctypes.addressof(pointers), 0))
+
+    @contextmanager
+    def copies(self) -> Iterator[HostCopies]:
+        """Give room for copies of the host's arrays, which is freed at the end."""
+        held = HostCopies(self)
+        try:
+            yield held
+        finally:
+            held.free()
+
+
+class HostCopies:
+    """Copies of the host's arrays on a GPU."""
+
+    def __init__(self, gpu: CudaGpu) -> None:
+        self._gpu = gpu
+        self._held: list[Any] = []
+
+    def empty(self, size: int) -> int:
+        """Allocate bytes, and return their address."""
+        with self._gpu.current() as driver:
+            self._held.append(_done(driver.cuMemAlloc(max(1, size))))
+        return int(self._held[-1])
+
+    def put(self, array: Array) -> int:
+        """Copy an array, contiguously, and return its address."""
+        array = np.ascontiguousarray(array)
+        address = self.empty(array.nbytes)
+        if array.nbytes:
+            with self._gpu.current() as driver:
+                _done(driver.cuMemcpyHtoD(address, array.ctypes.data, array.nbytes))
+        return address
+
+    def get(self, address: int, into: Array) -> None:
+        """Wait for the GPU, and copy to a contiguous array."""
+        if into.nbytes:
+            with self._gpu.current() as driver:
+                _done(driver.cuMemcpyDtoH(into.ctypes.data, address, into.nbytes))
+
+    def free(self) -> None:
+        """Free all copies."""
+        with self._gpu.current() as driver:
+            for address in self._held:
+                driver.cuMemFree(address)
+        self._held.clear()
+
+
+@cache
+def gpu(number: int = 0) -> CudaGpu:
+    """Return a GPU; `UnsupportedError` without one, or without cuda-bindings."""
+    return CudaGpu(number)
+
+
+def _compiled(text: str, arch: str) -> bytes:
+    """Compile CUDA C++ by NVRTC: machine code."""
+    try:
+        from cuda.bindings import nvrtc
+
+        _, program = nvrtc.nvrtcCreateProgram(text.encode(), b"product.cu", 0, [], [])
+    except Exception as error:
+        raise UnsupportedError(f"engine='cuda' needs NVRTC: {_INSTALL} ({type(error).__name__})") from None
+    try:
+        options = [x.encode() for x in (f"-arch={arch}", *OPTIONS)]
+        (code,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
+        if int(code):
+            log = b" " * _size(nvrtc.nvrtcGetProgramLogSize(program))
+            nvrtc.nvrtcGetProgramLog(program, log)
+            raise UnsupportedError(f"engine='cuda': NVRTC does not compile for {arch}: {log.decode(errors='replace')}")
+        image = b" " * _size(nvrtc.nvrtcGetCUBINSize(program))
+        nvrtc.nvrtcGetCUBIN(program, image)
+        return image
+    finally:
+        nvrtc.nvrtcDestroyProgram(program)
+
+
+def _size(answer: tuple[Any, Any]) -> int:
+    return int(answer[1])
