@@ -54,8 +54,9 @@ __device__ __forceinline__ void step(const Panels& p, int first, int y, int x, f
       float of_a[RM], of_b[RN];
       take<RM>(&p.a[first + at * LENGTH + k][y * RM], of_a);
       take_columns(p.b[first + at * LENGTH + k], x, of_b);
-      EACH(i, RM) EACH(j, RN)
-        chain[i][j] = k == 0 && SEEDED ? of_a[i] * of_b[j] : __fmaf_rn(of_a[i], of_b[j], k == 0 ? 0.0f : chain[i][j]);
+      EACH(i, RM)
+      EACH(j, RN) chain[i][j] =
+          k == 0 && SEEDED ? of_a[i] * of_b[j] : __fmaf_rn(of_a[i], of_b[j], k == 0 ? 0.0f : chain[i][j]);
     }
     EACH(i, RM) EACH(j, RN) c[i][j] = c[i][j] + chain[i][j];
   }

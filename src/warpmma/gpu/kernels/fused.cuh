@@ -54,8 +54,7 @@ __device__ __noinline__ float exact_step(const Panels& p, int first, int i, int 
   const int of_scales = SCALED ? p.scale_a[i] + p.scale_b[j] : 0;
   const double scale = of_scales > OF_SPECIAL / 2 ? __longlong_as_double(0x7FF8000000000000ll) : wide_power(of_scales);
   int e = max(FLOOR, accumulator_exponent(c, emin));
-  for (int k = first; k < first + STEP; k++)
-    e = max(e, int(short(p.of_a[k][i])) + p.of_b[k][j] + of_scales);
+  for (int k = first; k < first + STEP; k++) e = max(e, int(short(p.of_a[k][i])) + p.of_b[k][j] + of_scales);
   e = min(e, 1000 + F - 64);  // of infinities and NaN, for a finite scale
   double plain = double(c);
   u64 total = u64(__double2ll_rz(double(c) * wide_power(F - e)));  // of infinities and NaN it means nothing
@@ -116,8 +115,8 @@ __device__ __forceinline__ void step(const Panels& p, int first, int y, int x, f
   EACH(r, RM) EACH(s, RN) {
     const int of_scales = SCALED ? of_rows[r] + of_columns[s] : 0;
     const int of_products = of_pair(largest[r][s / 2], s) + of_scales;
-    const int of_c = ZEROS_ARE_LOW ? max(int(bits(c[r][s]) >> FRACTION & 255) - BIAS, emin)
-                                   : accumulator_exponent(c[r][s], emin);
+    const int of_c =
+        ZEROS_ARE_LOW ? max(int(bits(c[r][s]) >> FRACTION & 255) - BIAS, emin) : accumulator_exponent(c[r][s], emin);
     int e = ZEROS_ARE_LOW ? max(of_products, of_c) : max(max(of_products, of_c), FLOOR);
     if (u32(e - LOW) > u32(HIGH - LOW)) {
       e = LOW;  // of zeros alone the sum is 0, whatever the scale

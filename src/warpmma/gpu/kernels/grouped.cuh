@@ -9,7 +9,8 @@ struct Panels {
   __align__(16) u32 a[WORDS][TM + 4], b[WORDS][TN + 4];
   // Of a group: which elements are not zero; none if the scale is.
   __align__(16) u32 some_a[GROUPS][TM], some_b[GROUPS][TN];
-  __align__(16) int of_a[SCALES][TM], of_b[SCALES][TN];      // of scales: significand in the low half, nominal exponent in the high
+  // Of scales: the significand in the low half, the nominal exponent in the high.
+  __align__(16) int of_a[SCALES][TM], of_b[SCALES][TN];
 };
 
 template <class Format>
@@ -115,7 +116,8 @@ __device__ __forceinline__ void step(const Panels& p, int first, int y, int x, f
     EACH(i, RM) EACH(j, RN) {
       const int scale_a = of_a[i] & 0xFFFF, scale_b = of_b[j] & 0xFFFF;
       if (scale_a == NAN_SCALE || scale_b == NAN_SCALE) invalid |= 1u << (i * RN + j);
-      total[i][j] += truncated(sum[i][j] * (scale_a * scale_b), F - e[i][j] + (of_a[i] >> 16) + (of_b[j] >> 16) - POINT);
+      total[i][j] +=
+          truncated(sum[i][j] * (scale_a * scale_b), F - e[i][j] + (of_a[i] >> 16) + (of_b[j] >> 16) - POINT);
     }
   }
   EACH(i, RM) EACH(j, RN) {

@@ -1,5 +1,5 @@
-// A tile of D and its threads: TX x TX of them, each with RM rows and RN columns in runs of 16 bytes of a panel, so that
-// a warp reads a row of it without conflicts.
+// A tile of D and its threads: TX x TX of them, each with RM rows and RN columns in runs of 16 bytes of a panel, so
+// that a warp reads a row of it without conflicts.
 
 constexpr int TX = 16, THREADS = TX * TX, TM = RM * TX, TN = RN * TX, RUN_OF_COLUMNS = sizeof(Code) == 8 ? 2 : 4;
 
@@ -26,5 +26,5 @@ __device__ __forceinline__ void take(const Element* from, Element* to) {
 template <class Element>
 __device__ __forceinline__ void take_columns(const Element* row, int x, Element* to) {
   EACH(run, RN / RUN_OF_COLUMNS)
-    take<RUN_OF_COLUMNS>(row + run * TX * RUN_OF_COLUMNS + x * RUN_OF_COLUMNS, to + run * RUN_OF_COLUMNS);
+  take<RUN_OF_COLUMNS>(row + run * TX * RUN_OF_COLUMNS + x * RUN_OF_COLUMNS, to + run * RUN_OF_COLUMNS);
 }

@@ -1,6 +1,9 @@
 // A product of batches of matrices, a tile of D for each block: loads, chains along k, results.
 
-struct Strides { s64 batch, outer, along; };  // in elements; `outer` of rows of A and C or columns of B, `along` the other
+// In elements; `outer` is of rows of A and C and of columns of B, `along` the other.
+struct Strides {
+  s64 batch, outer, along;
+};
 
 struct Product {
   const void *a, *b, *c;
@@ -9,9 +12,9 @@ struct Product {
   void* d;
   Strides of_a, of_b, of_c, of_chosen, of_scale_a, of_scale_b;
   s64 of_alpha;
-  int m, n, k;                // k as A has it: of a sparse one what is stored
-  int blocks;                 // scales of a row
-  int instructions, promote;  // of all of k; of a chain within a slice
+  int m, n, k;                       // k as A has it: of a sparse one what is stored
+  int blocks;                        // scales of a row
+  int instructions, promote;         // of all of k; of a chain within a slice
   int slices, lengths[MOST_SLICES];  // in instructions
 };
 
@@ -58,9 +61,9 @@ struct Reader {
   static constexpr int many = Codes::count, units = CHUNK * LANES / many / THREADS;
   static_assert(units * many * THREADS == CHUNK * LANES, "every thread reads as much");
 
-  const char* at;                // of the thread's first code of the chunk to be fetched
-  int lanes, length;             // what the matrix has from there on
-  short k, lane;                 // of the thread in the chunk
+  const char* at;     // of the thread's first code of the chunk to be fetched
+  int lanes, length;  // what the matrix has from there on
+  short k, lane;      // of the thread in the chunk
   bool across, whole;
   Codes codes[units];
 
@@ -108,8 +111,9 @@ struct Reader {
   template <class Put>
   __device__ __forceinline__ void put(Put into) const {
     const int step_k = across ? THREADS / fast(true) : 0, step_lane = across ? 0 : THREADS / fast(false);
-    EACH(u, units) EACH(i, many)
-      into(place_of(k + u * step_k + (across ? 0 : i)), lane + u * step_lane + (across ? i : 0), codes[u].code(i));
+    EACH(u, units)
+    EACH(i, many)
+        into(place_of(k + u * step_k + (across ? 0 : i)), lane + u * step_lane + (across ? i : 0), codes[u].code(i));
   }
 };
 
@@ -268,8 +272,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) product(const __gr
           of_slice[r][s] = Value(-0.0);
         }
       }
-      if (whole && ends.slice + 1 < g.slices) ends.slice++, ends.begin(g);
-      else ends.chain_left = min(g.promote, ends.slice_left);
+      if (whole && ends.slice + 1 < g.slices)
+        ends.slice++, ends.begin(g);
+      else
+        ends.chain_left = min(g.promote, ends.slice_left);
 #endif
     }
   }
