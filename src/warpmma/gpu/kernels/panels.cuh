@@ -13,18 +13,18 @@ template <int N, class Element>
 __device__ __forceinline__ void take(const Element* from, Element* to) {
   constexpr int bytes = N * int(sizeof(Element));
   if constexpr (bytes % 16 == 0) {
-    EACH(i, bytes / 16) {
+    EACH (i, bytes / 16) {
       const uint4 x = reinterpret_cast<const uint4*>(from)[i];
       reinterpret_cast<uint4*>(to)[i] = x;
     }
   } else {
-    EACH(i, N) to[i] = from[i];
+    EACH (i, N) to[i] = from[i];
   }
 }
 
 // The columns of a thread in one row of a panel.
 template <class Element>
 __device__ __forceinline__ void take_columns(const Element* row, int x, Element* to) {
-  EACH(run, RN / RUN_OF_COLUMNS)
-  take<RUN_OF_COLUMNS>(row + run * TX * RUN_OF_COLUMNS + x * RUN_OF_COLUMNS, to + run * RUN_OF_COLUMNS);
+  EACH (run, RN / RUN_OF_COLUMNS)
+    take<RUN_OF_COLUMNS>(row + run * TX * RUN_OF_COLUMNS + x * RUN_OF_COLUMNS, to + run * RUN_OF_COLUMNS);
 }
