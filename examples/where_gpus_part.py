@@ -18,7 +18,7 @@ import warpmma as wm
 WIDTH, HEADS, LAYERS, TOKENS = 64, 4, 3, 24
 
 
-class Block(torch.nn.Module):
+class Block(torch.nn.Module):  # type: ignore[misc, unused-ignore]
     """Attention and a perceptron, each added to what comes in."""
 
     def __init__(self) -> None:
@@ -83,7 +83,7 @@ def explained(layer: Layer, place: tuple[int, int], targets: tuple[str, str]) ->
     lines = []
     for target, x in zip(targets, told, strict=True):
         code = x.steps[-1].result
-        lines.append(f"  {target}: sum {code:#010x} after {len(x.steps)} steps, error {float(x.error):.3g}")
+        lines.append(f"  {target}: sum {code:#010x} after {len(x.steps)} steps, error {float(x.error or 0):.3g}")
     sums = [dict(_sums(x)) for x in told]
     for k in sorted(sums[0].keys() & sums[1].keys()):
         if sums[0][k] != sums[1][k]:

@@ -113,6 +113,20 @@ def test_block_scales(torch: Any) -> None:
     same(torch, run(lambda x: x.cuda()), run(lambda x: x))
 
 
+def test_convolutions(torch: Any) -> None:
+    x, weight, bias = (drawn(torch, *s, dtype="bfloat16") for s in ((2, 8, 9, 10), (16, 4, 3, 3), (16,)))
+
+    def run(device: str) -> list[Any]:
+        given = [z.to(device).requires_grad_() for z in (x, weight, bias)]
+        with wm.torch.arithmetic("sm_90"):
+            d = torch.nn.functional.conv2d(*given, stride=(2, 1), padding=1, groups=2)
+            d.backward(torch.ones_like(d))
+        return [d.detach(), given[0].grad, given[1].grad]
+
+    for there, here in zip(run("cuda"), run("cpu"), strict=True):
+        same(torch, there, here)
+
+
 def test_attention_is_two_products(torch: Any) -> None:
     q, k, v = (drawn(torch, 2, 3, 40, 16, dtype="bfloat16", seed=i).cuda().requires_grad_() for i in range(3))
     with wm.torch.arithmetic("sm_80") as report:

@@ -130,7 +130,7 @@ def test_what_one_turn_does_not_show_runs_again_with_more(
     monkeypatch.setattr(tool, "PUBLIC", {what: tool.Public(launch=0, stage=0)})
     monkeypatch.setattr(tool, "hopper_cases", lambda: [Case(what, what, lambda: run(1))])
     monkeypatch.setattr(tool, "longer_run", lambda title: None if what == "unnoticed" else run(3))
-    monkeypatch.setattr(tool, "LONGER", {what: replace(tool.LONGER["flash_f16"], limit=tool.Public.limit)})
+    monkeypatch.setattr(tool, "LONGER", {what: replace(vars(tool)["LONGER"]["flash_f16"], limit=tool.Public.limit)})
     monkeypatch.setattr(tool, "HARMLESS", {("harmless", "barrier dropped: *"): "why"})
     (tmp_path / f"{what}.ptx").write_text(TURNS)
     options = [str(tmp_path), "--only", change, "--out", str(tmp_path / "mutants")]

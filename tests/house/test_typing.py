@@ -67,7 +67,7 @@ def wrong(x: Array) -> None:
     """Not run: what mypy must refuse, or the comments here would be errors."""
     wm.matmul(x, x)  # type: ignore[call-overload]
     wm.matmul(x, x, target="sm_90", split=2)  # type: ignore[call-overload]
-    wm.matmul(x, x, target="sm_90", engine="cuda")  # type: ignore[call-overload]
+    wm.matmul(x, x, target="sm_90", engine="gpu")  # type: ignore[call-overload]
     wm.matmul(x, x, target="sm_90", promote_every="128")  # type: ignore[call-overload]
     wm.matmul(x, x, target="sm_90").compute()  # type: ignore[attr-defined]
     wm.find("f16")  # type: ignore[call-arg]

@@ -215,11 +215,11 @@ def test_tensors_of_subclasses_follow_their_own_rules() -> None:
 
 
 def test_what_is_not_replaced_is_counted_or_refused() -> None:
-    image, kernel = torch.ones(1, 2, 5, 5), torch.ones(3, 2, 3, 3)
+    image, kernel = torch.ones(1, 2, 5, 5), torch.ones(2, 3, 3, 3)
     whole = torch.ones(3, 3, dtype=torch.int64)
-    plain = functional.conv2d(image, kernel)
+    plain = functional.conv_transpose2d(image, kernel)
     with wm.torch.arithmetic(TARGET) as report:
-        same_tensor(functional.conv2d(image, kernel), plain)
+        same_tensor(functional.conv_transpose2d(image, kernel), plain)
         whole @ whole
         torch.linalg.inv(torch.eye(3))
         torch.nn.Bilinear(2, 3, 4)(torch.ones(5, 2), torch.ones(5, 3))
@@ -233,7 +233,7 @@ def test_what_is_not_replaced_is_counted_or_refused() -> None:
     with wm.torch.arithmetic(TARGET, others="refuse"):
         message = "aten::convolution of float32 has products that are not replaced; others='leave' leaves them"
         with pytest.raises(UnsupportedError, match=exactly(message)):
-            functional.conv2d(image, kernel)
+            functional.conv_transpose2d(image, kernel)
 
 
 def test_pytorch_s_own_errors_stay() -> None:

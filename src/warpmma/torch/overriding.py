@@ -22,6 +22,7 @@ from ..arithmetic import Engine
 from ..errors import UnsupportedError
 from ..products import Float32
 from .attention import attention_gradients, fused_attention, unfused_on_gpu
+from .convolutions import convolution, convolution_gradients
 from .replaced import LEFT, PRODUCTS, OperatorCall
 from .report import ProductReport
 from .scaled import int8_product, scaled_product, scaled_product_of_recipes
@@ -30,6 +31,8 @@ from .tensors import dtype_name, pytorch
 
 OPERATORS: Mapping[str, Callable[[OperatorCall], Any]] = MappingProxyType({
     **PRODUCTS,
+    "aten::convolution": convolution,
+    "aten::convolution_backward": convolution_gradients,
     "aten::_scaled_mm": scaled_product,
     "aten::_scaled_mm_v2": scaled_product_of_recipes,
     "aten::_int_mm": int8_product,
@@ -86,7 +89,7 @@ def arithmetic(
         default `_scaled_mm(use_fast_accum=False)` does that every 128 where the instruction's sums keep fewer bits
         than f32, as an H200's library does, and nothing else.
     others : {"leave", "refuse"}
-        The treatment of operators with products inside that are not replaced, such as convolutions: PyTorch computes
+        The treatment of operators with products inside that are not replaced, such as LSTMs: PyTorch computes
         them and the report lists them, or an error.
     engine : {"auto", "native", "numpy"}
         Of tensors on the CPU; those on a GPU are multiplied there, with "auto".

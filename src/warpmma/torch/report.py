@@ -73,7 +73,7 @@ class ProductReport:
     products : Counter of ReplacedProduct
         How often each was computed.
     left : Counter of str
-        How often PyTorch's own kernels computed something with sums of products inside: convolutions,
+        How often PyTorch's own kernels computed something with sums of products inside: recurrent layers,
         factorizations, products of integers; by name, with the type.
     """
 

@@ -54,8 +54,7 @@ __device__ __noinline__ float exact_step(const Panels& p, int first, int i, int 
   const int of_scales = SCALED ? p.scale_a[i] + p.scale_b[j] : 0;
   const double scale = of_scales > OF_SPECIAL / 2 ? __longlong_as_double(0x7FF8000000000000ll) : wide_power(of_scales);
   int e = max(FLOOR, accumulator_exponent(c, emin));
-  for (int k = first; k < first + STEP; k++)
-    e = max(e, int(short(p.of_a[k][i])) + p.of_b[k][j] + of_scales);
+  for (int k = first; k < first + STEP; k++) e = max(e, int(short(p.of_a[k][i])) + p.of_b[k][j] + of_scales);
   e = min(e, 1000 + F - 64);  // of infinities and NaN, for a finite scale
   double plain = double(c);
   u64 total = u64(__double2ll_rz(double(c) * wide_power(F - e)));  // of infinities and NaN it means nothing
@@ -94,16 +93,18 @@ __device__ __forceinline__ int of_pair(u32 pair, int s) { return s & 1 ? int(pai
 // One step: accumulators `c` of the elements of a thread, from products `first` to `first + STEP` of the chunk.
 __device__ __forceinline__ void step(const Panels& p, int first, int y, int x, float (&c)[RM][RN], int emin) {
   u32 largest[RM][RN / 2];  // nominal exponents of products, of pairs of columns
-  EACH(r, RM) EACH(s, RN / 2) largest[r][s] = u32(ABSENT & 0xFFFF) * 0x10001u;
-  ALONG(k, STEP) {
+  EACH (r, RM)
+    EACH (s, RN / 2) largest[r][s] = u32(ABSENT & 0xFFFF) * 0x10001u;
+  ALONG (k, STEP) {
     u32 of_a[RM], of_b[RN / 2];
     take<RM>(&p.of_a[first + k][y * RM], of_a);
-    EACH(run, RN / RUN_OF_COLUMNS) {
+    EACH (run, RN / RUN_OF_COLUMNS) {
       const uint2 pairs = *reinterpret_cast<const uint2*>(&p.of_b[first + k][column(x, run * RUN_OF_COLUMNS)]);
       of_b[run * 2] = pairs.x;
       of_b[run * 2 + 1] = pairs.y;
     }
-    EACH(r, RM) EACH(s, RN / 2) largest[r][s] = __viaddmax_s16x2(of_a[r], of_b[s], largest[r][s]);
+    EACH (r, RM)
+      EACH (s, RN / 2) largest[r][s] = __viaddmax_s16x2(of_a[r], of_b[s], largest[r][s]);
   }
   int of_rows[RM], of_columns[RN];
   if (SCALED) {
@@ -113,53 +114,64 @@ __device__ __forceinline__ void step(const Panels& p, int first, int y, int x, f
   float scale[RM][RN], exact[RM * RN];  // of products; results of the exact way
   int sum[RM][RN], later[RUNS > 1 ? RM : 1][RUNS > 1 ? RN : 1];
   u32 apart = 0;  // elements that take the exact way
-  EACH(r, RM) EACH(s, RN) {
-    const int of_scales = SCALED ? of_rows[r] + of_columns[s] : 0;
-    const int of_products = of_pair(largest[r][s / 2], s) + of_scales;
-    const int of_c = ZEROS_ARE_LOW ? max(int(bits(c[r][s]) >> FRACTION & 255) - BIAS, emin)
-                                   : accumulator_exponent(c[r][s], emin);
-    int e = ZEROS_ARE_LOW ? max(of_products, of_c) : max(max(of_products, of_c), FLOOR);
-    if (u32(e - LOW) > u32(HIGH - LOW)) {
-      e = LOW;  // of zeros alone the sum is 0, whatever the scale
-      if (of_products > OF_ZERO / 2 || (bits(c[r][s]) & MAGNITUDE) != 0) apart |= 1u << (r * RN + s);
+  EACH (r, RM)
+    EACH (s, RN) {
+      const int of_scales = SCALED ? of_rows[r] + of_columns[s] : 0;
+      const int of_products = of_pair(largest[r][s / 2], s) + of_scales;
+      const int of_c =
+          ZEROS_ARE_LOW ? max(int(bits(c[r][s]) >> FRACTION & 255) - BIAS, emin) : accumulator_exponent(c[r][s], emin);
+      int e = ZEROS_ARE_LOW ? max(of_products, of_c) : max(max(of_products, of_c), FLOOR);
+      if (u32(e - LOW) > u32(HIGH - LOW)) {
+        e = LOW;  // of zeros alone the sum is 0, whatever the scale
+        if (of_products > OF_ZERO / 2 || (bits(c[r][s]) & MAGNITUDE) != 0) apart |= 1u << (r * RN + s);
+      }
+      const int shift = F - e + of_scales;
+      if (SCALED && abs(shift) >= BIAS) apart |= 1u << (r * RN + s);
+      scale[r][s] = power(shift);
+      sum[r][s] = __float2int_rz(c[r][s] * power(F - e));
     }
-    const int shift = F - e + of_scales;
-    if (SCALED && abs(shift) >= BIAS) apart |= 1u << (r * RN + s);
-    scale[r][s] = power(shift);
-    sum[r][s] = __float2int_rz(c[r][s] * power(F - e));
-  }
   for (u32 left = apart; left; left &= left - 1) {
     const int at = __ffs(int(left)) - 1;
     float mine = 0;  // registers have no addresses: each is asked whether it is meant
-    EACH(r, RM) EACH(s, RN) if (r * RN + s == at) mine = c[r][s];
+    EACH (r, RM)
+      EACH (s, RN)
+        if (r * RN + s == at) mine = c[r][s];
     exact[at] = exact_step(p, first, y * RM + at / RN, column(x, at % RN), mine, emin);
   }
-  EACH(run, RUNS) {
-    if (run > 0) EACH(r, RM) EACH(s, RN) later[RUNS > 1 ? r : 0][RUNS > 1 ? s : 0] = 0;
-    ALONG(k, STEP / RUNS) {
+  EACH (run, RUNS) {
+    if (run > 0)
+      EACH (r, RM)
+        EACH (s, RN) later[RUNS > 1 ? r : 0][RUNS > 1 ? s : 0] = 0;
+    ALONG (k, STEP / RUNS) {
       const int at = first + run * (STEP / RUNS) + k;
       float of_a[RM], of_b[RN];
       take<RM>(&p.a[at][y * RM], of_a);
       take_columns(p.b[at], x, of_b);
-      EACH(r, RM) EACH(s, RN) {
-        int& into = run > 0 ? later[RUNS > 1 ? r : 0][RUNS > 1 ? s : 0] : sum[r][s];
-        into += __float2int_rz(of_a[r] * of_b[s] * scale[r][s]);
+      EACH (r, RM)
+        EACH (s, RN) {
+          int& into = run > 0 ? later[RUNS > 1 ? r : 0][RUNS > 1 ? s : 0] : sum[r][s];
+          into += __float2int_rz(of_a[r] * of_b[s] * scale[r][s]);
+        }
+    }
+  }
+  EACH (r, RM)
+    EACH (s, RN) {
+      const int one = sum[r][s], other = RUNS > 1 ? later[RUNS > 1 ? r : 0][RUNS > 1 ? s : 0] : 0, both = one + other;
+      // With C, which is below 2^(F + 1), the first run may have wrapped. It is near its most then, which it is only if
+      // all its products have one sign.
+      const bool near = MAY_WRAP && u32(abs(one)) >= (1u << 31) - (2u << F);
+      float x_sum = sum_in_f32(both);
+      if (near || (RUNS > 1 && ((both ^ one) & (both ^ other)) < 0)) {
+        const bool negative = (bits(p.a[first][y * RM + r]) ^ bits(p.b[first][column(x, s)])) >> 31;
+        x_sum = wide_sum_in_f32(one, other, near && negative != (one < 0), negative);
       }
+      const u32 inverse =
+          SCALED ? bits(scale[r][s]) - (u32(of_rows[r] + of_columns[s]) << FRACTION) : bits(scale[r][s]);
+      const float result = x_sum * number((254u << FRACTION) - inverse);
+      c[r][s] = NEAREST ? to_half(result) + 0.0f : number(bits(result) & ~((1u << (FRACTION - RESULT_BITS)) - 1));
     }
-  }
-  EACH(r, RM) EACH(s, RN) {
-    const int one = sum[r][s], other = RUNS > 1 ? later[RUNS > 1 ? r : 0][RUNS > 1 ? s : 0] : 0, both = one + other;
-    // With C, which is below 2^(F + 1), the first run may have wrapped. It is near its most then, which it is only if
-    // all its products have one sign.
-    const bool near = MAY_WRAP && u32(abs(one)) >= (1u << 31) - (2u << F);
-    float x_sum = sum_in_f32(both);
-    if (near || (RUNS > 1 && ((both ^ one) & (both ^ other)) < 0)) {
-      const bool negative = (bits(p.a[first][y * RM + r]) ^ bits(p.b[first][column(x, s)])) >> 31;
-      x_sum = wide_sum_in_f32(one, other, near && negative != (one < 0), negative);
-    }
-    const u32 inverse = SCALED ? bits(scale[r][s]) - (u32(of_rows[r] + of_columns[s]) << FRACTION) : bits(scale[r][s]);
-    const float result = x_sum * number((254u << FRACTION) - inverse);
-    c[r][s] = NEAREST ? to_half(result) + 0.0f : number(bits(result) & ~((1u << (FRACTION - RESULT_BITS)) - 1));
-  }
-  if (apart) EACH(r, RM) EACH(s, RN) if (apart >> (r * RN + s) & 1) c[r][s] = exact[r * RN + s];
+  if (apart)
+    EACH (r, RM)
+      EACH (s, RN)
+        if (apart >> (r * RN + s) & 1) c[r][s] = exact[r * RN + s];
 }

@@ -9,7 +9,8 @@ struct Panels {
   __align__(16) u32 a[WORDS][TM + 4], b[WORDS][TN + 4];
   // Of a group: which elements are not zero; none if the scale is.
   __align__(16) u32 some_a[GROUPS][TM], some_b[GROUPS][TN];
-  __align__(16) int of_a[SCALES][TM], of_b[SCALES][TN];      // of scales: significand in the low half, nominal exponent in the high
+  // Of scales: the significand in the low half, the nominal exponent in the high.
+  __align__(16) int of_a[SCALES][TM], of_b[SCALES][TN];
 };
 
 template <class Format>
@@ -43,7 +44,7 @@ __device__ __forceinline__ void settle(Panels& p, int thread) {
   for (int at = thread; at < GROUPS * (TM + TN); at += THREADS) {
     const int group = at / (TM + TN), i = at % (TM + TN);
     u32 some = 0;
-    EACH(w, GROUP / 4) {
+    EACH (w, GROUP / 4) {
       const int word = group * (GROUP / 4) + w;
       some |= nonzero_bytes(i < TM ? p.a[word][i] : p.b[word][i - TM]) << w * 4 % 32;
     }
@@ -79,49 +80,57 @@ __device__ __forceinline__ float rounded_sum(s64 sum, int exponent) {
 
 __device__ __forceinline__ void step(const Panels& p, int first, int y, int x, float (&c)[RM][RN], int) {
   int e[RM][RN];
-  EACH(i, RM) EACH(j, RN) e[i][j] = max(FLOOR, accumulator_exponent(bits(c[i][j]) & MAGNITUDE));
-  EACH(g, GROUPS) {
+  EACH (i, RM)
+    EACH (j, RN) e[i][j] = max(FLOOR, accumulator_exponent(bits(c[i][j]) & MAGNITUDE));
+  EACH (g, GROUPS) {
     u32 some_a[RM], some_b[RN];
     int of_a[RM], of_b[RN];
     take<RM>(&p.some_a[g][y * RM], some_a);
     take_columns(p.some_b[g], x, some_b);
     take<RM>(&p.of_a[g * SCALES / GROUPS][y * RM], of_a);
     take_columns(p.of_b[g * SCALES / GROUPS], x, of_b);
-    EACH(i, RM) EACH(j, RN) {
-      const int both = (of_a[i] >> 16) + (of_b[j] >> 16);
-      if ((some_a[i] & some_b[j]) != 0) e[i][j] = max(e[i][j], both);
-    }
+    EACH (i, RM)
+      EACH (j, RN) {
+        const int both = (of_a[i] >> 16) + (of_b[j] >> 16);
+        if ((some_a[i] & some_b[j]) != 0) e[i][j] = max(e[i][j], both);
+      }
   }
   s64 total[RM][RN];
-  EACH(i, RM) EACH(j, RN) {
-    const u32 of_c = bits(c[i][j]), magnitude = of_c & MAGNITUDE;
-    const int significand = int((magnitude & (HIDDEN - 1)) | (magnitude >= HIDDEN ? HIDDEN : 0));
-    total[i][j] = truncated(of_c >> 31 ? -significand : significand,
-                            F - e[i][j] + max(int(magnitude >> FRACTION), 1) - BIAS - FRACTION);
-  }
+  EACH (i, RM)
+    EACH (j, RN) {
+      const u32 of_c = bits(c[i][j]), magnitude = of_c & MAGNITUDE;
+      const int significand = int((magnitude & (HIDDEN - 1)) | (magnitude >= HIDDEN ? HIDDEN : 0));
+      total[i][j] = truncated(of_c >> 31 ? -significand : significand,
+                              F - e[i][j] + max(int(magnitude >> FRACTION), 1) - BIAS - FRACTION);
+    }
   u32 invalid = 0;
-  EACH(g, GROUPS) {
+  EACH (g, GROUPS) {
     int sum[RM][RN];
-    EACH(i, RM) EACH(j, RN) sum[i][j] = 0;
-    ALONG(w, GROUP / 4) {
+    EACH (i, RM)
+      EACH (j, RN) sum[i][j] = 0;
+    ALONG (w, GROUP / 4) {
       u32 of_a[RM], of_b[RN];
       take<RM>(&p.a[g * (GROUP / 4) + w][y * RM], of_a);
       take_columns(p.b[g * (GROUP / 4) + w], x, of_b);
-      EACH(i, RM) EACH(j, RN) sum[i][j] = __dp4a(int(of_a[i]), int(of_b[j]), sum[i][j]);
+      EACH (i, RM)
+        EACH (j, RN) sum[i][j] = __dp4a(int(of_a[i]), int(of_b[j]), sum[i][j]);
     }
     int of_a[RM], of_b[RN];
     take<RM>(&p.of_a[g * SCALES / GROUPS][y * RM], of_a);
     take_columns(p.of_b[g * SCALES / GROUPS], x, of_b);
-    EACH(i, RM) EACH(j, RN) {
-      const int scale_a = of_a[i] & 0xFFFF, scale_b = of_b[j] & 0xFFFF;
-      if (scale_a == NAN_SCALE || scale_b == NAN_SCALE) invalid |= 1u << (i * RN + j);
-      total[i][j] += truncated(sum[i][j] * (scale_a * scale_b), F - e[i][j] + (of_a[i] >> 16) + (of_b[j] >> 16) - POINT);
+    EACH (i, RM)
+      EACH (j, RN) {
+        const int scale_a = of_a[i] & 0xFFFF, scale_b = of_b[j] & 0xFFFF;
+        if (scale_a == NAN_SCALE || scale_b == NAN_SCALE) invalid |= 1u << (i * RN + j);
+        total[i][j] +=
+            truncated(sum[i][j] * (scale_a * scale_b), F - e[i][j] + (of_a[i] >> 16) + (of_b[j] >> 16) - POINT);
+      }
+  }
+  EACH (i, RM)
+    EACH (j, RN) {
+      const u32 magnitude = bits(c[i][j]) & MAGNITUDE;
+      const float finite = rounded_sum(total[i][j], e[i][j] - F);
+      const bool nothing = (invalid >> (i * RN + j) & 1) || magnitude > INFINITE;
+      c[i][j] = nothing ? number(NOT_A_NUMBER) : magnitude == INFINITE ? c[i][j] : finite;
     }
-  }
-  EACH(i, RM) EACH(j, RN) {
-    const u32 magnitude = bits(c[i][j]) & MAGNITUDE;
-    const float finite = rounded_sum(total[i][j], e[i][j] - F);
-    const bool nothing = (invalid >> (i * RN + j) & 1) || magnitude > INFINITE;
-    c[i][j] = nothing ? number(NOT_A_NUMBER) : magnitude == INFINITE ? c[i][j] : finite;
-  }
 }

@@ -40,19 +40,22 @@ __device__ __forceinline__ int sum_of_products(u32 x, u32 y, int sum) {
 
 __device__ __forceinline__ void step(const Panels& p, int first, int y, int x, int (&c)[RM][RN], int) {
   int sum[RM][RN];
-  EACH(i, RM) EACH(j, RN) sum[i][j] = SATURATE ? 0 : c[i][j];
-  ALONG(k, STEP / PER_WORD) {
+  EACH (i, RM)
+    EACH (j, RN) sum[i][j] = SATURATE ? 0 : c[i][j];
+  ALONG (k, STEP / PER_WORD) {
     u32 of_a[RM], of_b[RN];
     take<RM>(&p.a[first / PER_WORD + k][y * RM], of_a);
     take_columns(p.b[first / PER_WORD + k], x, of_b);
-    EACH(i, RM) EACH(j, RN) sum[i][j] = sum_of_products(of_a[i], of_b[j], sum[i][j]);
+    EACH (i, RM)
+      EACH (j, RN) sum[i][j] = sum_of_products(of_a[i], of_b[j], sum[i][j]);
   }
-  EACH(i, RM) EACH(j, RN) {
-    if (SATURATE) {
-      const s64 exact = s64(c[i][j]) + sum[i][j];
-      c[i][j] = exact > 0x7FFFFFFFll ? 0x7FFFFFFF : exact < -0x80000000ll ? int(0x80000000u) : int(exact);
-    } else {
-      c[i][j] = sum[i][j];
+  EACH (i, RM)
+    EACH (j, RN) {
+      if (SATURATE) {
+        const s64 exact = s64(c[i][j]) + sum[i][j];
+        c[i][j] = exact > 0x7FFFFFFFll ? 0x7FFFFFFF : exact < -0x80000000ll ? int(0x80000000u) : int(exact);
+      } else {
+        c[i][j] = sum[i][j];
+      }
     }
-  }
 }

@@ -18,7 +18,8 @@ typedef long long s64;
 #define ALONG(k, n) _Pragma("unroll MOST_UNROLLED") for (int k = 0; k < (n); k++)
 constexpr int MOST_UNROLLED = UNROLLED;
 
-constexpr u32 SIGN = 1u << 31, MAGNITUDE = SIGN - 1, INFINITE = 0x7F800000u, NOT_A_NUMBER = MAGNITUDE, HIDDEN = 1u << 23;
+constexpr u32 SIGN = 1u << 31, MAGNITUDE = SIGN - 1, INFINITE = 0x7F800000u, NOT_A_NUMBER = MAGNITUDE,
+              HIDDEN = 1u << 23;
 constexpr int BIAS = 127, FRACTION = 23, DOUBLE_BIAS = 1023, DOUBLE_FRACTION = 52;
 
 // Nominal exponents that are none. A zero's stays below every floor with anything but an infinity's or NaN's, whose

@@ -1,5 +1,5 @@
-// A tile of D and its threads: TX x TX of them, each with RM rows and RN columns in runs of 16 bytes of a panel, so that
-// a warp reads a row of it without conflicts.
+// A tile of D and its threads: TX x TX of them, each with RM rows and RN columns in runs of 16 bytes of a panel, so
+// that a warp reads a row of it without conflicts.
 
 constexpr int TX = 16, THREADS = TX * TX, TM = RM * TX, TN = RN * TX, RUN_OF_COLUMNS = sizeof(Code) == 8 ? 2 : 4;
 
@@ -13,18 +13,18 @@ template <int N, class Element>
 __device__ __forceinline__ void take(const Element* from, Element* to) {
   constexpr int bytes = N * int(sizeof(Element));
   if constexpr (bytes % 16 == 0) {
-    EACH(i, bytes / 16) {
+    EACH (i, bytes / 16) {
       const uint4 x = reinterpret_cast<const uint4*>(from)[i];
       reinterpret_cast<uint4*>(to)[i] = x;
     }
   } else {
-    EACH(i, N) to[i] = from[i];
+    EACH (i, N) to[i] = from[i];
   }
 }
 
 // The columns of a thread in one row of a panel.
 template <class Element>
 __device__ __forceinline__ void take_columns(const Element* row, int x, Element* to) {
-  EACH(run, RN / RUN_OF_COLUMNS)
+  EACH (run, RN / RUN_OF_COLUMNS)
     take<RUN_OF_COLUMNS>(row + run * TX * RUN_OF_COLUMNS + x * RUN_OF_COLUMNS, to + run * RUN_OF_COLUMNS);
 }

@@ -1,6 +1,9 @@
 // A product of batches of matrices, a tile of D for each block: loads, chains along k, results.
 
-struct Strides { s64 batch, outer, along; };  // in elements; `outer` of rows of A and C or columns of B, `along` the other
+// In elements; `outer` is of rows of A and C and of columns of B, `along` the other.
+struct Strides {
+  s64 batch, outer, along;
+};
 
 struct Product {
   const void *a, *b, *c;
@@ -9,9 +12,9 @@ struct Product {
   void* d;
   Strides of_a, of_b, of_c, of_chosen, of_scale_a, of_scale_b;
   s64 of_alpha;
-  int m, n, k;                // k as A has it: of a sparse one what is stored
-  int blocks;                 // scales of a row
-  int instructions, promote;  // of all of k; of a chain within a slice
+  int m, n, k;                       // k as A has it: of a sparse one what is stored
+  int blocks;                        // scales of a row
+  int instructions, promote;         // of all of k; of a chain within a slice
   int slices, lengths[MOST_SLICES];  // in instructions
 };
 
@@ -58,9 +61,9 @@ struct Reader {
   static constexpr int many = Codes::count, units = CHUNK * LANES / many / THREADS;
   static_assert(units * many * THREADS == CHUNK * LANES, "every thread reads as much");
 
-  const char* at;                // of the thread's first code of the chunk to be fetched
-  int lanes, length;             // what the matrix has from there on
-  short k, lane;                 // of the thread in the chunk
+  const char* at;     // of the thread's first code of the chunk to be fetched
+  int lanes, length;  // what the matrix has from there on
+  short k, lane;      // of the thread in the chunk
   bool across, whole;
   Codes codes[units];
 
@@ -82,10 +85,10 @@ struct Reader {
   __device__ __forceinline__ void fetch(const Strides& of) {
     const int step_k = across ? THREADS / fast(true) : 0, step_lane = across ? 0 : THREADS / fast(false);
     const s64 step = (across ? step_k * of.along : step_lane * of.outer) * Format::bytes;
-    EACH(u, units) {
+    EACH (u, units) {
       const char* p = at + u * step;
       const int mine = lanes - u * step_lane, left = length - u * step_k;
-      EACH(w, Codes::words) codes[u].word[w] = 0;
+      EACH (w, Codes::words) codes[u].word[w] = 0;
       if (whole && mine >= (across ? many : 1) && left >= (across ? 1 : many)) {
         if constexpr (Codes::words == 1) {
           codes[u].word[0] = *reinterpret_cast<const u32*>(p);
@@ -98,7 +101,8 @@ struct Reader {
         }
       } else if (mine > 0 && left > 0) {
         const int most = across ? mine : left;
-        EACH(i, many) if (i < most) codes[u].set(i, code_at<Format>(p, i * (across ? of.outer : of.along)));
+        EACH (i, many)
+          if (i < most) codes[u].set(i, code_at<Format>(p, i * (across ? of.outer : of.along)));
       }
     }
     at += CHUNK * of.along * Format::bytes;
@@ -108,8 +112,9 @@ struct Reader {
   template <class Put>
   __device__ __forceinline__ void put(Put into) const {
     const int step_k = across ? THREADS / fast(true) : 0, step_lane = across ? 0 : THREADS / fast(false);
-    EACH(u, units) EACH(i, many)
-      into(place_of(k + u * step_k + (across ? 0 : i)), lane + u * step_lane + (across ? i : 0), codes[u].code(i));
+    EACH (u, units)
+      EACH (i, many)
+        into(place_of(k + u * step_k + (across ? 0 : i)), lane + u * step_lane + (across ? i : 0), codes[u].code(i));
   }
 };
 
@@ -205,17 +210,18 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) product(const __gr
   Value of_slice[RM][RN];
   Ends ends(g);
 #endif
-  EACH(r, RM) EACH(s, RN) {
-    const int i = row + y * RM + r, j = col + column(x, s);
-    const s64 index = batch * g.of_c.batch + i * g.of_c.outer + j * g.of_c.along;
-    c[r][s] = value_of<C>(g.c && i < g.m && j < g.n ? code_at<C>(g.c, index) : 0);
+  EACH (r, RM)
+    EACH (s, RN) {
+      const int i = row + y * RM + r, j = col + column(x, s);
+      const s64 index = batch * g.of_c.batch + i * g.of_c.outer + j * g.of_c.along;
+      c[r][s] = value_of<C>(g.c && i < g.m && j < g.n ? code_at<C>(g.c, index) : 0);
 #if AFTER || PARTIAL
-    of_chain[r][s] = 0;
+      of_chain[r][s] = 0;
 #endif
 #if PARTIAL
-    of_slice[r][s] = Value(-0.0);  // it changes no addend
+      of_slice[r][s] = Value(-0.0);  // it changes no addend
 #endif
-  }
+    }
   int emin = AFTER || PARTIAL ? D::emin : C::emin, steps = 0;
 #if !SPARSE
   Reader<A, TM> of_a(g.a, g.of_a, batch, row, g.m, g.k);
@@ -250,37 +256,42 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) product(const __gr
       if (++steps < INSTRUCTION / STEP) continue;
       steps = 0;
 #if AFTER
-      EACH(r, RM) EACH(s, RN) {
-        const float sum = c[r][s] + of_chain[r][s];
-        c[r][s] = D::width == 16 ? to_half(sum) : sum;
-        of_chain[r][s] = 0;
-      }
+      EACH (r, RM)
+        EACH (s, RN) {
+          const float sum = c[r][s] + of_chain[r][s];
+          c[r][s] = D::width == 16 ? to_half(sum) : sum;
+          of_chain[r][s] = 0;
+        }
 #endif
 #if PARTIAL
       ends.slice_left--;
       if (--ends.chain_left > 0) continue;
       const bool whole = ends.slice_left == 0;
-      EACH(r, RM) EACH(s, RN) {
-        of_slice[r][s] = of_slice[r][s] + of_chain[r][s];
-        of_chain[r][s] = 0;
-        if (whole) {
-          c[r][s] = c[r][s] + of_slice[r][s];
-          of_slice[r][s] = Value(-0.0);
+      EACH (r, RM)
+        EACH (s, RN) {
+          of_slice[r][s] = of_slice[r][s] + of_chain[r][s];
+          of_chain[r][s] = 0;
+          if (whole) {
+            c[r][s] = c[r][s] + of_slice[r][s];
+            of_slice[r][s] = Value(-0.0);
+          }
         }
-      }
-      if (whole && ends.slice + 1 < g.slices) ends.slice++, ends.begin(g);
-      else ends.chain_left = min(g.promote, ends.slice_left);
+      if (whole && ends.slice + 1 < g.slices)
+        ends.slice++, ends.begin(g);
+      else
+        ends.chain_left = min(g.promote, ends.slice_left);
 #endif
     }
   }
-  EACH(r, RM) EACH(s, RN) {
-    const int i = row + y * RM + r, j = col + column(x, s);
-    if (i >= g.m || j >= g.n) continue;
-    u64 code = result_of<D, Result>(c[r][s], g, batch);
+  EACH (r, RM)
+    EACH (s, RN) {
+      const int i = row + y * RM + r, j = col + column(x, s);
+      if (i >= g.m || j >= g.n) continue;
+      u64 code = result_of<D, Result>(c[r][s], g, batch);
 #if AS_IT_IS
-    if (g.instructions == 0)  // D is C, whatever its NaN are
-      code = g.c ? code_at<C>(g.c, batch * g.of_c.batch + i * g.of_c.outer + j * g.of_c.along) : 0;
+      if (g.instructions == 0)  // D is C, whatever its NaN are
+        code = g.c ? code_at<C>(g.c, batch * g.of_c.batch + i * g.of_c.outer + j * g.of_c.along) : 0;
 #endif
-    put_result(g.d, (batch * g.m + i) * s64(g.n) + j, code);
-  }
+      put_result(g.d, (batch * g.m + i) * s64(g.n) + j, code);
+    }
 }
