@@ -197,7 +197,8 @@ def test_themes_are_switched_and_remembered(browser: Any) -> None:
         dark = page.evaluate(ground)
         assert dark != light
         page.reload()
-        assert page.evaluate(ground) == dark and page.locator("#Theme-dark").get_attribute("aria-pressed") == "true"
+        page.wait_for_function(f"{ground} === {dark!r}")  # the page may still be starting
+        assert page.locator("#Theme-dark").get_attribute("aria-pressed") == "true"
         page.locator("#Theme-auto").click()
         assert page.evaluate(ground) == light
         page.emulate_media(color_scheme="dark")

@@ -179,15 +179,16 @@ def _compiled(text: str, arch: str) -> bytes:
         options = [x.encode() for x in (f"-arch={arch}", *OPTIONS)]
         (code,) = nvrtc.nvrtcCompileProgram(program, len(options), options)
         if int(code):
-            log = b" " * _size(nvrtc.nvrtcGetProgramLogSize(program))
-            nvrtc.nvrtcGetProgramLog(program, log)
-            raise UnsupportedError(f"engine='cuda': NVRTC does not compile for {arch}: {log.decode(errors='replace')}")
-        image = b" " * _size(nvrtc.nvrtcGetCUBINSize(program))
-        nvrtc.nvrtcGetCUBIN(program, image)
-        return image
+            log = _filled(nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, program).decode(errors="replace")
+            raise UnsupportedError(f"engine='cuda': NVRTC does not compile for {arch}: {log}")
+        return _filled(nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN, program)
     finally:
         nvrtc.nvrtcDestroyProgram(program)
 
 
-def _size(answer: tuple[Any, Any]) -> int:
-    return int(answer[1])
+def _filled(size_of: Any, read: Any, program: Any) -> bytes:
+    """Return what NVRTC writes: into bytes of its own, never into the one object of a single byte."""
+    size = int(size_of(program)[1])
+    data = bytes(size + 16)
+    read(program, data)
+    return data[:size]
