@@ -26,18 +26,12 @@ from .tensors import array_of, pytorch
 
 def convolution(call: OperatorCall) -> Any:
     """Compute `convolution` (rule 1)."""
-    type_ = _type(call, "input", "weight", *(["bias"] if call.x["bias"] is not None else []))
+    bias = call.x["bias"]
+    type_ = _type(call, "input", "weight", *(["bias"] if bias is not None else []))
     if type_ is None:
         return LEFT
-    x, weight, groups = call.x["input"], call.x["weight"], call.x["groups"]
-    stride, padding, dilation = (_of_each(call, name) for name in ("stride", "padding", "dilation"))
-    rows = _patches(x, weight.shape[2:], stride, [(n, n) for n in padding], dilation)
-    a = _grouped_rows(rows, groups, x.ndim - 2)
-    sums = _product(call, a, _by_channel(weight, groups).mT, type_)
-    sums = sums.with_codes(sums.codes.swapaxes(0, 1).reshape(a.shape[1], len(weight)))
-    bias = None if call.x["bias"] is None else array_of(call.x["bias"], f"{call.op}: bias")
-    d = call.rounded(sums.scaled_and_added(1, 0 if bias is None else 1, bias, type_), type_)
-    return d.view(*rows.shape[: x.ndim - 1], -1).movedim(-1, 1).contiguous()
+    added = None if bias is None else array_of(bias, f"{call.op}: bias")
+    return _image(call, _seen(call), _by_channel(call.x["weight"], call.x["groups"]).mT, type_, added)
 
 
 def convolution_gradients(call: OperatorCall) -> Any:
@@ -67,22 +61,31 @@ def _of_input(call: OperatorCall, type_: str) -> Any:
     rows = _patches(apart, kernel, [1] * len(kernel), around, dilation)
     turned = weight.flip(list(range(2, weight.ndim))).unflatten(0, (groups, -1))  # [group, out, in, *kernel]
     b = turned.permute(0, *range(3, turned.ndim), 1, 2).flatten(1, -2)
-    a = _grouped_rows(rows, groups, x.ndim - 2)
-    sums = _product(call, a, b, type_)
-    sums = sums.with_codes(sums.codes.swapaxes(0, 1).reshape(a.shape[1], x.shape[1]))
-    return call.rounded(sums, type_).view(*rows.shape[: x.ndim - 1], -1).movedim(-1, 1).contiguous()
+    return _image(call, rows, b, type_)
 
 
 def _of_weight(call: OperatorCall, type_: str) -> Any:
     """Rule 3."""
-    gradient, x, weight = (call.x[name] for name in ("grad_output", "input", "weight"))
-    groups = call.x["groups"]
-    stride, padding, dilation = (_of_each(call, name) for name in ("stride", "padding", "dilation"))
-    rows = _patches(x, weight.shape[2:], stride, [(n, n) for n in padding], dilation)
+    gradient, weight, groups = call.x["grad_output"], call.x["weight"], call.x["groups"]
     a = gradient.unflatten(1, (groups, -1)).movedim(0, 2).flatten(2)  # [group, out, image and place]
-    sums = _product(call, a, _grouped_rows(rows, groups, x.ndim - 2), type_)
+    sums = _product(call, a, _grouped_rows(call, _seen(call)), type_)
     d = call.rounded(sums, type_).reshape(len(weight), *weight.shape[2:], weight.shape[1])
     return d.movedim(-1, 1).contiguous()
+
+
+def _seen(call: OperatorCall) -> Any:
+    """Return what each place of the output sees of the input."""
+    stride, padding, dilation = (_of_each(call, name) for name in ("stride", "padding", "dilation"))
+    return _patches(call.x["input"], call.x["weight"].shape[2:], stride, [(n, n) for n in padding], dilation)
+
+
+def _image(call: OperatorCall, patches: Any, b: Any, type_: str, bias: Any = None) -> Any:
+    """Multiply patches by `[group, k, channel]`, and return the image, `[image, channel, *places]`."""
+    a = _grouped_rows(call, patches)
+    sums = _product(call, a, b, type_)
+    sums = sums.with_codes(sums.codes.swapaxes(0, 1).reshape(a.shape[1], b.shape[0] * b.shape[2]))
+    d = call.rounded(sums.scaled_and_added(1, 0 if bias is None else 1, bias, type_), type_)
+    return d.view(*patches.shape[: call.x["input"].ndim - 1], -1).movedim(-1, 1).contiguous()
 
 
 def _type(call: OperatorCall, *names: str) -> str | None:
@@ -115,9 +118,10 @@ def _patches(
     return x.as_strided((len(x), *size, *kernel, x.shape[-1]), (x.stride(0), *over, *within, x.stride(-1)))
 
 
-def _grouped_rows(patches: Any, groups: int, dimensions: int) -> Any:
+def _grouped_rows(call: OperatorCall, patches: Any) -> Any:
     """Lay patches out as rows, `[group, place, k]`."""
-    rows = patches.reshape(prod(patches.shape[: dimensions + 1]), prod(patches.shape[dimensions + 1 : -1]), groups, -1)
+    places = call.x["input"].ndim - 1  # images, and dimensions of a place
+    rows = patches.reshape(prod(patches.shape[:places]), prod(patches.shape[places:-1]), call.x["groups"], -1)
     return rows.permute(2, 0, 1, 3).flatten(2)
 
 
