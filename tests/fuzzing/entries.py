@@ -83,7 +83,7 @@ INNER: dict[str, str] = {
             "NativeRegisters", "NativeRegisters.run", "approximate_reference", "as_fraction", "engine_text",
             "exact_product", "fma64", "folded_divisor", "folded_reference", "fused_steps", "library_note",
             "library_sums", "machine_text", "native_product", "quotient", "quotient_reference", "reference_dot",
-            "reference_trace", "resolve", "rounded_step", "run_elements", "runs_elements",
+            "code_fields", "reference_trace", "resolve", "rounded_step", "run_elements", "runs_elements",
             "special_function_reference", "square_root", "square_root_reference", "squarer", "sum_to_odd",
             "take_rows", "warn_of_numpy",
         )),

@@ -82,6 +82,12 @@ def test_sizes(gpu: SimulatedGpu, m: int, n: int, k: int) -> None:
     agree(drawn(m, k), drawn(k, n), target="sm_90")
 
 
+def test_progress_of_the_host_s_arrays(gpu: SimulatedGpu) -> None:
+    told: list[tuple[int, int]] = []
+    wm.matmul(drawn(5, 16), drawn(16, 7), target="sm_90", engine="cuda", progress=lambda *x: told.append(x))
+    assert told[-1] == (1, 1)
+
+
 def test_batches(gpu: SimulatedGpu) -> None:
     agree(drawn(3, 1, 5, 16), drawn(2, 16, 7), target="sm_90")
     agree(np.broadcast_to(drawn(5, 16), (3, 5, 16)), drawn(3, 16, 7), drawn(7, dtype=np.float32), target="sm_90")
@@ -133,6 +139,8 @@ def test_refusals(gpu: SimulatedGpu) -> None:
         wm.matmul(a, drawn(16, 7), target="sm_90")
     with pytest.raises(OperandError, match="expected no out"):
         wm.matmul(a, b, target="sm_90", out=np.empty((5, 7), np.float32))
+    with pytest.raises(OperandError, match="expected no progress"):
+        wm.matmul(a, b, target="sm_90", progress=print)
     with pytest.raises(OperandError, match="A lies on another device"):
         wm.matmul(a, b, target="sm_90", engine="native")
     with pytest.raises(UnsupportedError, match="a sparse A on a GPU"):

@@ -84,7 +84,8 @@ def _check_chosen(form: ProductForm, chosen: Array) -> None:
     """Raise `UnsupportedError` unless the elements of each group meet different rows of it."""
     kept = form.width // 2
     groups = np.sort(chosen.reshape(*chosen.shape[:-1], -1, kept), axis=-1)
-    if (groups[..., 1:] == groups[..., :-1]).any() or (groups // form.width != groups[..., :1] // form.width).any():
+    own = np.arange(groups.shape[-2]) % (form.k // kept)  # of an instruction
+    if (groups[..., 1:] == groups[..., :-1]).any() or (groups // form.width != own[:, None]).any():
         raise UnsupportedError(
             "engine='cuda': two stored elements of A meet one row of B, or one of another group; use engine='native'"
         )

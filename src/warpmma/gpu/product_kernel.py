@@ -12,14 +12,25 @@ from importlib.resources import files
 from math import prod
 
 from .._records import Shown
-from ..arithmetic import FloatChains, FmaChain, FusedDotAdd, GroupedDotAdd, IntegerSum, Popcount, Recipe, fused_steps
+from ..arithmetic import (
+    FloatChains,
+    FmaChain,
+    FusedDotAdd,
+    GroupedDotAdd,
+    IntegerSum,
+    Popcount,
+    Recipe,
+    code_fields,
+    fused_steps,
+)
 from ..errors import UnsupportedError
 from ..formats import FORMATS, FloatFormat, floating
 
 MOST_SLICES = 64
 """Slices of k whose lengths a launch takes."""
 
-THREADS = 256
+_SIDE = 16  # threads of a block, along rows and along columns of its tile
+THREADS = _SIDE**2
 OPTIONS = ("-fmad=false", "-std=c++17", "-diag-suppress=177")
 """Options of NVRTC beside the target: products and sums are not contracted; not every unit uses every constant."""
 
@@ -94,12 +105,13 @@ def kernel_of(form: ProductForm) -> ProductKernel:
     chunk *= max(1, -(-_CHUNK * (_PER_WORD if isinstance(unit, IntegerSum | Popcount) else 1) // chunk))
     rows, columns, blocks = _tile(form, chunk)
     numbers = {
-        "RM": rows, "RN": columns, "CHUNK": chunk, "STEP": step, "INSTRUCTION": instruction,
+        "TX": _SIDE, "RM": rows, "RN": columns, "CHUNK": chunk, "STEP": step, "INSTRUCTION": instruction,
         "SCALES": form.scales, "MOST_SLICES": MOST_SLICES, "SPARSE": int(bool(form.width)),
         "PARTIAL": int(form.partial), "AFTER": int(recipe.accumulate == "after"), "HAS_ALPHA": int(form.alpha),
         "IN_ORDER": int(in_order), "SETTLED": int(isinstance(unit, GroupedDotAdd)),
         "BLOCKS": blocks, "CHAINS_OF_FMA": int(isinstance(unit, FmaChain)),
-        "SCALED": int(form.scales > 0), "TO_TF32": int(form.to_tf32),
+        "SCALED": int(form.scales > 0), "SCALE_NAN": (floating(recipe.scale).nan_code or 0) if recipe.scale else 0,
+        "TO_TF32": int(form.to_tf32),
         "AS_IT_IS": int(form.result == recipe.d == recipe.c and not form.alpha), **_of_unit(recipe, step, logical),
     }  # fmt: skip
     words_of = {"VALUE": "double" if recipe.d == "f64" else "float", "FUSED": _fused(recipe)}
@@ -111,7 +123,7 @@ def kernel_of(form: ProductForm) -> ProductKernel:
     scale = [_scale(recipe.scale)] if recipe.scale else []
     body = ("panels.cuh", _SOURCE[type(unit)], "product.cuh")
     text = [*defined, _source("numbers.cuh"), f"typedef {code} Code;", *formats, *scale, *map(_source, body)]
-    return ProductKernel(text="\n".join(text), rows=rows * 16, columns=columns * 16, instruction=instruction)
+    return ProductKernel(text="\n".join(text), rows=rows * _SIDE, columns=columns * _SIDE, instruction=instruction)
 
 
 _SOURCE = {
@@ -169,12 +181,11 @@ def _of_unit(recipe: Recipe, step: int, logical: int) -> dict[str, int]:
             )
             return {
                 "F": unit.fraction_bits, "FLOOR": unit.floor, "RESULT_BITS": unit.result_bits,
-                "NEAREST": int(unit.rounding == "rn"), "RUNS": runs, "MAY_WRAP": int(wraps), "SCALE_NAN": 255,
+                "NEAREST": int(unit.rounding == "rn"), "RUNS": runs, "MAY_WRAP": int(wraps),
             }  # fmt: skip
         case GroupedDotAdd() as unit:
             return {
                 "F": unit.fraction_bits, "FLOOR": unit.floor, "GROUP": unit.group * logical,
-                "SCALE_NAN": floating(recipe.scale or "").nan_code or 0,
             }  # fmt: skip
         case FloatChains() as unit:
             return {"LENGTH": unit.length, "SEEDED": int(unit.seed == "product")}
@@ -221,20 +232,14 @@ def _format(called: str, name: str, converted: str | None = None) -> str:
         return _struct(called, {**constants, "integer": 1, "emin": 0, "is_signed": int(fmt.signed)})
     if width == 64:
         return _struct(called, {**constants, "integer": 0, "emin": fmt.emin})
-    nowhere = 1 << 30  # no magnitude is that large but of f32 and tf32, which have infinities
     overflow = fmt.inf_code if fmt.overflow == "infinity" else fmt.max_code
-    constants |= {
-        "integer": 0, "padding": fmt.padding, "kept_bits": fmt.fraction_bits,
-        "fraction_bits": fmt.fraction_bits + fmt.padding, "emin": fmt.emin, "emax": fmt.emax,
-        "nominal_emin": floating(converted or name).emin,
-    }  # fmt: skip
+    constants |= {"integer": 0, "padding": fmt.padding, "kept_bits": fmt.fraction_bits, "emax": fmt.emax}
     codes = {
-        "magnitude": fmt.sign_bit - (1 << fmt.padding),
-        "special_from": next((x for x in (fmt.inf_code, fmt.nan_code) if x is not None), nowhere),
-        "infinity": nowhere if fmt.inf_code is None else fmt.inf_code,
         "of_nan": fmt.max_code if fmt.nan_code is None else fmt.nan_code,
         "of_overflow": fmt.max_code if overflow is None else overflow,
     }
+    for field, value in code_fields(fmt, converted or name).items():
+        (codes if field in ("magnitude", "special_from", "infinity") else constants)[field] = value
     return _struct(called, constants, codes)
 
 

@@ -112,7 +112,7 @@ def matmul(
 
     Parameters
     ----------
-    a, b : array_like, Quantized or dask.array.Array
+    a, b : array_like, Quantized, dask.array.Array or arrays on an NVIDIA GPU
         `[..., m, k]` and `[..., k, n]`, of the operands' NumPy or ml_dtypes types, or raw unsigned codes (then name the
         instruction); the leading dimensions broadcast. For a sparse instruction A is dense and obeys the pattern, as
         `sparsity.prune` makes it, or holds the stored elements `[..., m, k/2]` with `indices`. Dask arrays have two
@@ -150,15 +150,20 @@ def matmul(
         Block scales, `[..., m, S]` and `[..., S, n]`, one for every block of k; see `mma`. A `Quantized` operand brings
         its own. Tensor scales multiply D: their product rounded to f32, the product with D rounded to f32, both to
         nearest even. Then there is no `c`.
-    engine, threads
-        As for `execute`.
+    engine : {"auto", "native", "numpy", "cuda"}
+        As for `execute`, and "cuda": on an NVIDIA GPU, with the target's bits all the same. "auto" is "cuda" where A
+        lies on a GPU (a tensor of PyTorch, an array of CuPy, what exports DLPack). Then B, C and block scales lie there
+        too, D is an array of A's library, on its stream, and nothing waits; there is no `out`, no `progress` and no
+        tensor scale, and A is dense. Arrays of the host are copied to the first GPU.
+    threads
+        As for `execute`, of the engines on the CPU.
     progress : bool or callable, optional
         Called as `progress(done, total)` after each of the tiles that make up D; True shows a bar on a terminal and in
         a notebook.
 
     Returns
     -------
-    ndarray or dask.array.Array
+    ndarray, dask.array.Array or array of A's library
         D, `[..., m, n]`, of D's type or that of `epilogue`; `out`, if it was given.
 
     Raises
@@ -194,6 +199,8 @@ def matmul(
     if options.engine == "cuda" and is_on_gpu(given.a):
         if out is not None:
             raise OperandError("engine='cuda' makes D beside A, by A's library; expected no out")
+        if progress:
+            raise OperandError("engine='cuda' does not wait for a GPU's arrays; expected no progress")
         return cast(Array, product_on_gpu(given, options, *planned(given, options)))
     if any(is_dask(x) for x in (given.a, given.b, c)):
         from .graph import matmul_lazily  # Dask is an extra
@@ -229,7 +236,8 @@ def multiply(product: Product, d: Array | None = None, threads: int | None = Non
     if d is None:
         d = np.empty(product.flat, product.format.code_dtype)
     if product.chain.engine == "cuda":
-        product_of_host(product.chain, product.given, product.c, product.format, product.alpha, d)
+        whole = partial(product_of_host, product.chain, product.given, product.c, product.format, product.alpha)
+        for_each(whole, [d], threads, progress, "tiles")  # all of it is one
         return d
     size, (batch, m, n) = _TILE[product.chain.engine], d.shape
     each = max(1, size * size // max(1, m * n))  # of small matrices, many to a task

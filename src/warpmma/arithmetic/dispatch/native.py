@@ -15,7 +15,7 @@ import numpy as np
 
 from ..._arrays import Array
 from ...errors import UnsupportedError
-from ...formats import FORMATS, IntegerFormat, floating
+from ...formats import FORMATS, FloatFormat, IntegerFormat, floating
 from ...layouts import Layout
 from ..arrays import nominal_exponents
 from ..recipes import FloatChains, FmaChain, FusedDotAdd, GroupedDotAdd, IntegerSum, Popcount, Recipe, steps
@@ -243,10 +243,20 @@ def _format(name: str, converted: str) -> Any:
     if isinstance(fmt, IntegerFormat):
         out.integer, out.is_signed = True, fmt.signed
     elif fmt.bits <= 32 and fmt.signed:
-        to = floating(converted)
-        out.fraction_bits, out.emin, out.nominal_emin = fmt.fraction_bits + fmt.padding, fmt.emin, to.emin
-        out.magnitude = fmt.sign_bit - (1 << fmt.padding)
-        # No magnitude reaches 2^30 but of f32 and tf32, which have infinities.
-        out.infinity = 1 << 30 if fmt.inf_code is None else fmt.inf_code
-        out.special_from = next((x for x in (fmt.inf_code, fmt.nan_code) if x is not None), 1 << 30)
+        for field, value in code_fields(fmt, converted).items():
+            setattr(out, field, value)
     return out
+
+
+def code_fields(fmt: FloatFormat, converted: str) -> dict[str, int]:
+    """Return what decodes a signed format of at most 32 bits, as the engines' C++ names it (`WARPMMA_FORMAT`).
+
+    `converted` is the format that elements are converted to first, or the same.
+    """
+    nowhere = 1 << 30  # no magnitude reaches it but of f32 and tf32, which have infinities
+    return {
+        "fraction_bits": fmt.fraction_bits + fmt.padding, "emin": fmt.emin, "nominal_emin": floating(converted).emin,
+        "magnitude": fmt.sign_bit - (1 << fmt.padding),
+        "infinity": nowhere if fmt.inf_code is None else fmt.inf_code,
+        "special_from": next((x for x in (fmt.inf_code, fmt.nan_code) if x is not None), nowhere),
+    }  # fmt: skip

@@ -1,7 +1,7 @@
 // A tile of D and its threads: TX x TX of them, each with RM rows and RN columns in runs of 16 bytes of a panel, so
 // that a warp reads a row of it without conflicts.
 
-constexpr int TX = 16, THREADS = TX * TX, TM = RM * TX, TN = RN * TX, RUN_OF_COLUMNS = sizeof(Code) == 8 ? 2 : 4;
+constexpr int THREADS = TX * TX, TM = RM * TX, TN = RN * TX, RUN_OF_COLUMNS = sizeof(Code) == 8 ? 2 : 4;
 
 // Which column of the tile a thread's number s is.
 __device__ __forceinline__ int column(int x, int s) {
