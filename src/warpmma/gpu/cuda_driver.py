@@ -96,7 +96,7 @@ class CudaGpu:
     def loaded(self, kernel: ProductKernel) -> Any:
         """Compile and load a kernel, once."""
         if kernel.text not in self._functions:
-            image = _compiled(kernel.text, "sm_{}{}".format(*self.capability))
+            image = _compiled(kernel.text, kernel.arch or "sm_{}{}".format(*self.capability))
             with self.current() as driver:
                 module = _done(driver.cuModuleLoadData(image))
                 self._functions[kernel.text] = _done(driver.cuModuleGetFunction(module, kernel.name.encode()))
