@@ -31,7 +31,9 @@ class SimulatedGpu:
     def launch(self, what: ProductLaunch, stream: int = 0) -> None:
         self.launches.append((what, stream))
         if what.grid:
-            module = cuda.load(what.kernel.text, arch=what.kernel.arch or "sm_90", options=_SHORT, compiler="nvrtc", name="product.cu")
+            module = cuda.load(
+                what.kernel.text, arch=what.kernel.arch or "sm_90", options=_SHORT, compiler="nvrtc", name="product.cu"
+            )
             module[what.kernel.name].launch(
                 self.device, what.grid, what.threads, [what.argument()], hazards=self.hazards
             )

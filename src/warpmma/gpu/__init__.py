@@ -1,8 +1,9 @@
 """Products on a GPU, with the bits of any target: CUDA kernels that are specialised by recipes, and their launches.
 
 `product_kernel` makes the kernel of a recipe from the sources in `kernels`, `product_launch` the structure that it
-takes; `instruction_kernel` is the kernel of a GPU's own instruction; `cuda_driver` compiles and launches both; `host_products` copies the host's arrays, `device_arrays` reads those of
-other libraries in place. A simulated device runs the same kernels.
+takes; `instruction_kernel` makes the kernel of a GPU's own instruction. `cuda_driver` compiles and launches both;
+`host_products` copies the host's arrays, `device_arrays` reads those of other libraries in place. A simulated device
+runs the same kernels.
 """
 
 from .cuda_driver import CudaGpu, HostCopies, gpu, why_no_gpu

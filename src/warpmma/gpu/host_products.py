@@ -72,8 +72,9 @@ def product_of_codes(
         to = copies.empty(out.nbytes)
         gpu.launch(
             ProductLaunch(
-                kernel=kernel or kernel_of(form), shape=(batch, m, n, a.shape[2]), a=there(a), b=there(b), c=there(c), d=to,
-                chosen=there(chosen), scale_a=there(scale_a), scale_b=there(scale_b), slices=slices, promote=promote,
+                kernel=kernel or kernel_of(form), shape=(batch, m, n, a.shape[2]), a=there(a), b=there(b), c=there(c),
+                d=to, chosen=there(chosen), scale_a=there(scale_a), scale_b=there(scale_b), slices=slices,
+                promote=promote,
                 alpha=(0, 0) if alpha is None else (copies.put(np.asarray(alpha, np.float32)), 1),
                 blocks=0 if scale_a is None else scale_a.shape[2],
             )

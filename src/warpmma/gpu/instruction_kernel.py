@@ -121,11 +121,14 @@ def _shared(record: WarpgroupInstruction) -> dict[str, int | str]:
 
 def _fragments(record: MatrixInstruction) -> Iterator[str]:
     """Write the fragments of all operands in registers, and of metadata."""
-    operands: tuple[Operand, ...] = ("A", "C", "D") if isinstance(record, WarpgroupInstruction) else ("A", "B", "C", "D")
-    for operand in operands:
+    for operand in _in_registers(record):
         yield _fragment(f"Fragment{operand}", record.layout(operand), _word(record, operand))
     if record.sparse:
         yield _fragment("Metadata", sparse_a(record).layout, "u32")
+
+
+def _in_registers(record: MatrixInstruction) -> tuple[Operand, ...]:
+    return ("D", "A", "C") if isinstance(record, WarpgroupInstruction) else ("D", "A", "B", "C")
 
 
 def _word(record: MatrixInstruction, operand: Operand) -> str:
@@ -162,12 +165,11 @@ def _instruction(record: MatrixInstruction) -> str:
         numbers[name] = len(numbers)
 
     of_warpgroup = isinstance(record, WarpgroupInstruction)
-    accumulates = "+" if of_warpgroup else "="
-    taken: list[tuple[Operand, str]] = [("D", accumulates), ("A", ""), *([] if of_warpgroup else [("B", ""), ("C", "")])]
-    for operand, prefix in taken:
+    for operand in _in_registers(record)[: 2 if of_warpgroup else 4]:  # of wgmma D is C
+        into, prefix = (results, "+" if of_warpgroup else "=") if operand == "D" else (operands, "")
         constraint, x = _CONSTRAINTS[_word(record, operand)], operand.lower()
         for i in range(record.layout(operand).registers):
-            bind(results if operand == "D" else operands, prefix + constraint, f"{x}{i}", f"{x}[{i}]")
+            bind(into, prefix + constraint, f"{x}{i}", f"{x}[{i}]")
     if of_warpgroup:
         bind(operands, "l", "b-desc", "b")
     if record.sparse:

@@ -120,7 +120,11 @@ def kernel_of(form: ProductForm) -> ProductKernel:
     defined.append(f"#define PLACES {', '.join(map(str, _inverse(order)))}")
     code = "u64" if "f64" in (recipe.a, recipe.d) else "u32"
     formats = [format_constants("A", recipe.a, recipe.convert), format_constants("B", recipe.b, recipe.convert)]
-    formats += [format_constants("C", recipe.c), format_constants("D", recipe.d), format_constants("Result", form.result)]
+    formats += [
+        format_constants("C", recipe.c),
+        format_constants("D", recipe.d),
+        format_constants("Result", form.result),
+    ]
     scale = [_scale(recipe.scale)] if recipe.scale else []
     body = ("panels.cuh", _SOURCE[type(unit)], "product.cuh")
     text = [*defined, source("numbers.cuh"), f"typedef {code} Code;", *formats, *scale, *map(source, body)]
