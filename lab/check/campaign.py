@@ -105,8 +105,8 @@ class Campaign:
             raise ValueError(f"{path} is no state of this command")
         if state["seed"] != seed:
             raise ValueError(f"{path} is of seed {state['seed']}, not {seed}")
-        of = (Counter(state[name]) for name in ("outputs", "differences"))
-        return cls(seed=seed, jobs=state["jobs"], outputs=next(of), differences=next(of))
+        outputs, differences = Counter[str](state["outputs"]), Counter[str](state["differences"])
+        return cls(seed=seed, jobs=state["jobs"], outputs=outputs, differences=differences)
 
     def write(self, path: Path | None) -> None:
         """Write the state, all of it or nothing."""

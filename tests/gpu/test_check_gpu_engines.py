@@ -18,6 +18,7 @@ from simulated_gpu import SimulatedGpu
 from lab.check import engines as command
 from lab.check import gpu_engines as tool
 from lab.check.campaign import Campaign, Job, Outcome
+from lab.generators import operands
 from warpmma.cuda import nvrtc
 from warpmma.gpu import ProductLaunch
 
@@ -172,7 +173,7 @@ def test_row_and_column_belong_together() -> None:
     assert len({case.name for case in cases}) == len(cases) and len({case.recipe for case in cases}) > 100
     case = next(x for x in cases if x.recipe.a == "f16" and not x.width and x.k == 16)
     given = tool.drawn(Job(case, "cancel", 0), np.random.default_rng(3), 8)
-    again = tool.operands(case.recipe, case.k, 8, "cancel", np.random.default_rng(3))
+    again = operands(case.recipe, case.k, 8, "cancel", np.random.default_rng(3))
     for name, x in (("a", given["a"][0].T), ("b", given["b"][0]), ("c", np.diagonal(given["c"][0]))):
         assert (x == again[name]).all()
 

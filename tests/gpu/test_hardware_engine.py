@@ -14,6 +14,7 @@ from simulated_gpu import GpuArray, SimulatedGpu
 import warpmma as wm
 from warpmma.cuda import nvrtc
 from warpmma.errors import UnsupportedError
+from warpmma.gpu import InstructionForm, instruction_kernel
 from warpmma.isa import MatrixInstruction, instructions, parse_any, warpgroup_instructions
 from warpmma.products import gpu_products
 
@@ -39,6 +40,10 @@ def on(monkeypatch: pytest.MonkeyPatch, target: str, hazards: str = "off") -> Si
     simulated = SimulatedGpu(hazards, target)
     monkeypatch.setattr(gpu_products, "gpu", lambda number=0: simulated)
     return simulated
+
+
+def there(gpu: SimulatedGpu, x: Array) -> Any:
+    return GpuArray.of(gpu.device, x)
 
 
 def agree(**given: Any) -> None:
@@ -112,7 +117,8 @@ def test_batches_and_a_sparse_matrix(gpu: SimulatedGpu) -> None:
 def test_tensor_scales(gpu: SimulatedGpu) -> None:
     rng = np.random.default_rng(10)
     a, b = (rng.standard_normal(s).astype(ml_dtypes.float8_e4m3fn) for s in ((5, 64), (64, 7)))
-    scaled = (wm.scaling.Quantized(elements=x, scales=None, tensor_scale=np.float32(0.3)) for x in (a, b))
+    nothing: Any = None
+    scaled = (wm.scaling.Quantized(elements=x, scales=nothing, tensor_scale=np.float32(0.3)) for x in (a, b))
     agree(a=next(scaled), b=next(scaled), target="sm_90", epilogue="bf16")
 
 
@@ -122,7 +128,7 @@ def test_arrays_on_a_gpu_are_read_in_place(gpu: SimulatedGpu, float32: Any) -> N
     kind = np.float16 if float32 is None else np.float32
     a, b = (rng.standard_normal(s).astype(kind) for s in ((2, 20, 40), (24, 40)))
     options: Any = {"target": "sm_90", "engine": "hardware", "split_k": 2, "float32": float32}
-    of_a, of_b = (GpuArray.of(gpu.device, x) for x in (a, b))
+    of_a, of_b = (there(gpu, x) for x in (a, b))
     d = wm.matmul(of_a[:, 3:19, 2:36], of_b.mT[2:36], **options)
     expected = wm.matmul(a[:, 3:19, 2:36], b.T[2:36], **{**options, "engine": "auto"})
     assert isinstance(d, GpuArray)
@@ -141,7 +147,7 @@ def test_another_gpu_than_the_target(gpu: SimulatedGpu) -> None:
         with pytest.raises(UnsupportedError, match=f"the GPU is simulated, sm_90, and the target {target}; use engine"):
             wm.matmul(a, a.T, target=target, engine="hardware")
     with pytest.raises(UnsupportedError, match="sm_90, and the target sm_80"):
-        wm.matmul(GpuArray.of(gpu.device, a), GpuArray.of(gpu.device, a.T), target="sm_80", engine="hardware")
+        wm.matmul(there(gpu, a), there(gpu, a.T), target="sm_80", engine="hardware")
     single = np.zeros((4, 16), np.float32)
     with pytest.raises(UnsupportedError, match="sm_90, and the target sm_89"):
         wm.matmul(single, single.T, target="sm_89", engine="hardware", float32="ieee")
@@ -159,9 +165,7 @@ def test_block_scales(gpu: SimulatedGpu, monkeypatch: pytest.MonkeyPatch) -> Non
 def test_every_instruction_has_a_kernel_for_its_targets() -> None:
     """Kernels are made from records alone, of every target."""
     kernels = {
-        gpu_products.instruction_kernel(
-            gpu_products.InstructionForm(instruction=i, target=target, result=i.d_type)
-        ).text
+        instruction_kernel(InstructionForm(instruction=i, target=target, result=i.d_type)).text
         for target in ("sm_75", "sm_80", "sm_89", "sm_90", "sm_120a", "sm_90a")
         for i in (*instructions(target), *warpgroup_instructions(target))
         if not i.block_scale

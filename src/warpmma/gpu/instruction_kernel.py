@@ -22,8 +22,7 @@ from ..layouts import Layout, MatrixDescriptor, Operand
 from ..registers import LANES
 from ..sparsity import sparse_a
 from .cuda_driver import CudaGpu
-from .product_kernel import THREADS, ProductKernel, format_constants, source
-from .product_launch import MOST_SLICES
+from .product_kernel import MOST_SLICES, THREADS, ProductKernel, format_constants, source
 
 _WORDS = {"f32": "float", "f64": "double"}
 _CONSTRAINTS = {"float": "f", "double": "d", "u32": "r"}
@@ -82,7 +81,7 @@ def instruction_kernel(form: InstructionForm) -> ProductKernel:
     side_by_side = 1 if of_warpgroup else record.layout("D").matrices
     team, d_type = LANES * (4 if of_warpgroup else 1), record.d_type
     as_it_is = form.result == d_type == record.c_type and not form.alpha
-    numbers = {
+    numbers: dict[str, int | str] = {
         "THREADS": THREADS, "TEAM": team, "ROWS": record.m, "COLUMNS": record.n, "INSTRUCTION": record.k,
         "MOST_SLICES": MOST_SLICES, "WARPGROUP": int(of_warpgroup), "SPARSE": int(record.sparse),
         "SIDE_BY_SIDE": side_by_side, "PARTIAL": int(form.partial), "TO_TF32": int(form.to_tf32),
@@ -90,7 +89,7 @@ def instruction_kernel(form: InstructionForm) -> ProductKernel:
         "REGISTERS_AS_THEY_ARE": int(as_it_is and not form.partial), "NEXT_C": int(d_type == record.c_type),
         "BY_INSTRUCTION": 1,
     }  # fmt: skip
-    if of_warpgroup:
+    if isinstance(record, WarpgroupInstruction):
         numbers |= _shared(record)
     if record.sparse:
         numbers |= {"WIDTH": sparse_a(record).pattern.width}
@@ -158,7 +157,7 @@ def _fragment(called: str, layout: Layout, word: str) -> str:
 def _instruction(record: MatrixInstruction) -> str:
     """Write the instruction as inline PTX, by the signature of its record."""
     numbers: dict[str, int] = {}
-    results, operands = [], []
+    results, operands = list[str](), list[str]()
 
     def bind(into: list[str], constraint: str, name: str, expression: str) -> None:
         into.append(f'"{constraint}"({expression})')

@@ -29,7 +29,7 @@ _F32 = FORMATS["f32"]
 
 GpuEngine = Literal["cuda", "hardware"]
 ProductEngine = Literal[Engine, GpuEngine]
-"""The engines of products: those of instructions; "cuda", a GPU as software; "hardware", a GPU's own instruction."""
+"""The engines of products: those of instructions, and two on a GPU: the target's bits by software, its instruction."""
 
 GPU_ENGINES: tuple[ProductEngine, ...] = get_args(GpuEngine)
 

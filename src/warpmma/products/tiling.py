@@ -155,9 +155,8 @@ def matmul(
         lies on a GPU (a tensor of PyTorch, an array of CuPy, what exports DLPack). Then B, C and block scales lie there
         too, D is an array of A's library, on its stream, and nothing waits; there is no `out`, no `progress` and no
         tensor scale, and A is dense. Arrays of the host are copied to the first GPU.
-        "hardware": by the target's own instruction, where the GPU is the target; another GPU, and block scales, are an
-        `UnsupportedError`. Else as "cuda". It is the reference of all others. Where two stored elements of a sparse A
-        meet one row of B, it does what the GPU does.
+        "hardware": as "cuda", but by the instruction itself, where the GPU is the target: the reference of all others.
+        Another GPU, and block scales, are an `UnsupportedError`.
     threads
         As for `execute`, of the engines on the CPU.
     progress : bool or callable, optional
