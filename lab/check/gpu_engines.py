@@ -30,19 +30,21 @@ from warpmma.formats import FORMATS
 from warpmma.gpu import (
     NOTHING,
     CudaGpu,
-    InstructionForm,
+    HardwareForm,
     Matrices,
     ProductForm,
     ProductKernel,
     ProductLaunch,
     gpu,
-    instruction_kernel,
+    hardware_kernel,
     kernel_of,
 )
 from warpmma.isa import TARGETS, MatrixInstruction, instructions, warpgroup_instructions
 from warpmma.sparsity import SORTED_CODES, sparse_a
 
-__all__ = ["SIDE", "Options", "hardware_cases", "recipe_cases_of_gpu", "run"]
+__all__ = [
+    "SIDE", "Campaign", "Case", "Job", "Options", "Outcome", "drawn", "hardware_cases", "recipe_cases_of_gpu", "run",
+]  # fmt: skip
 
 Array = npt.NDArray[Any]
 Rng = np.random.Generator
@@ -212,8 +214,8 @@ def compare(job: Job, seed: int, side: int) -> Outcome:
     form = ProductForm(recipe=case.recipe, k=case.k, width=case.width, scales=case.scales, result=case.recipe.d)
     kernels = {"cuda": kernel_of(form)}
     if case.instruction is not None:
-        kernels["hardware"] = instruction_kernel(
-            InstructionForm(instruction=case.instruction, target=case.target, result=case.recipe.d)
+        kernels["hardware"] = hardware_kernel(
+            HardwareForm(instruction=case.instruction, target=case.target, result=case.recipe.d)
         )
     result = FORMATS[case.recipe.d].code_dtype
     _mine.room.start(list(kernels.values()), given, result)

@@ -15,9 +15,8 @@ from arrays import Array
 from oracles import needs
 from simulated_gpu import SimulatedGpu
 
-from lab.check import engines as command
 from lab.check import gpu_engines as tool
-from lab.check.campaign import Campaign, Job, Outcome
+from lab.check.gpu_engines import Campaign, Job, Outcome
 from lab.generators import operands
 from warpmma.cuda import nvrtc
 from warpmma.gpu import ProductLaunch
@@ -84,8 +83,11 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> Gpu:
     simulated = Gpu()
     monkeypatch.setattr(tool, "gpu", lambda: simulated)
     monkeypatch.setattr(tool, "SIDE", SIDE)
-    monkeypatch.setattr(command, "why_no_gpu", lambda: "")
     return simulated
+
+
+def compared(outputs: float, *, seed: int = 0, threads: int = 1, **options: Any) -> int:
+    return tool.run(tool.Options(outputs=outputs, seed=seed, threads=threads, **options))
 
 
 def few(monkeypatch: pytest.MonkeyPatch, cases: str, *parts: str) -> None:
@@ -96,7 +98,7 @@ def few(monkeypatch: pytest.MonkeyPatch, cases: str, *parts: str) -> None:
 
 def test_recipes(gpu: Gpu, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     few(monkeypatch, "recipe_cases_of_gpu", "k128.row.col.s32.b1.b1.s32.and", "mxf4nvf4")
-    assert command.main(["--gpu", "--outputs", f"{3 * SIDE**2}", "--threads", "2"]) == 0
+    assert compared(3 * SIDE**2, threads=2) == 0
     *_, total, last = capsys.readouterr().out.splitlines()
     assert total.startswith("all ") and last.startswith(f"{3 * SIDE**2:,} outputs of simulated by engine='cuda', comp")
     assert "0 differences" in last and len(gpu.launches) == 3
@@ -104,9 +106,9 @@ def test_recipes(gpu: Gpu, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
 
 def test_instructions(gpu: Gpu, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     few(monkeypatch, "hardware_cases", "mma.sync.aligned.m16n8k16.row.col.f32.f16", "m64n8k64.f32.e4m3.e5m2")
-    assert command.main(["--gpu", "--hardware", "--outputs", "1"]) == 0
+    assert compared(1, hardware=True) == 0
     gpu.flip = True
-    assert command.main(["--gpu", "--hardware", "--outputs", f"{2 * SIDE**2}"]) == 1
+    assert compared(2 * SIDE**2, hardware=True) == 1
     out = capsys.readouterr().out
     assert ", seed 0, job 0, (0, 0, 0): hardware 0x" in out and "2 differences" in out
     assert "wgmma: FusedDotAdd, sparse             1            576      576       1" in out
@@ -124,25 +126,25 @@ def test_a_state_is_continued(
 
     monkeypatch.setattr(tool, "compare", compare)
     path = tmp_path / "state.json"
-    options = ["--gpu", "--state", str(path), "--seed", "5", "--outputs"]
-    assert command.main([*options, f"{3 * SIDE**2}"]) == 1
+    options: Any = {"state": path, "seed": 5}
+    assert compared(3 * SIDE**2, **options) == 1
     state = json.loads(path.read_text())
     assert state["jobs"] == 3 and sum(state["outputs"].values()) == 3 * SIDE**2 and state["seed"] == 5
     assert list(state["differences"].values()) == [1]
-    assert command.main([*options, f"{9 * SIDE**2}"]) == 1  # the difference is not forgotten
+    assert compared(9 * SIDE**2, **options) == 1  # the difference is not forgotten
     assert [job.number for job in computed] == list(range(12))
     by_recipe = [sum(job.case.recipe == how for job in computed) for how in {job.case.recipe for job in computed}]
     assert max(by_recipe) - min(by_recipe) <= 1
     assert f"{12 * SIDE**2:,} outputs" in capsys.readouterr().out.splitlines()[-1]
-    assert command.main(["--gpu", "--state", str(path), "--seed", "6"]) == 2
+    assert compared(1, state=path, seed=6) == 2
     path.write_text("[]")
-    assert command.main([*options, "1"]) == 2
+    assert compared(1, **options) == 2
     assert capsys.readouterr().err.endswith(f"{path} is no state of this command\n")
 
 
 def test_time_is_up(gpu: Gpu, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(tool, "compare", lambda job, seed, side: Outcome(side * side, 0, ""))
-    assert command.main(["--gpu", "--hardware", "--minutes", "1e-4", "--outputs", "1e15"]) == 0
+    assert compared(1e15, hardware=True, minutes=1e-4) == 0
     assert "the native engine: 0 differences" in capsys.readouterr().out
 
 
@@ -158,14 +160,8 @@ def test_an_interrupt(gpu: Gpu, monkeypatch: pytest.MonkeyPatch, capsys: pytest.
     add = Campaign.add
     monkeypatch.setattr(Campaign, "add", interrupted)
     monkeypatch.setattr(tool, "compare", lambda job, seed, side: Outcome(side * side, 0, ""))
-    assert tool.run(tool.Options(outputs=1e15, seed=0, threads=2)) == 130
+    assert compared(1e15) == 130
     assert "interrupted; so far:" in capsys.readouterr().out
-
-
-def test_options_of_a_gpu(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        command.main(["--hardware"])
-    assert "--hardware, --state and --minutes need --gpu" in capsys.readouterr().err
 
 
 def test_row_and_column_belong_together() -> None:

@@ -14,7 +14,7 @@ from simulated_gpu import GpuArray, SimulatedGpu
 import warpmma as wm
 from warpmma.cuda import nvrtc
 from warpmma.errors import UnsupportedError
-from warpmma.gpu import InstructionForm, instruction_kernel
+from warpmma.gpu import HardwareForm, hardware_kernel
 from warpmma.isa import MatrixInstruction, instructions, parse_any, warpgroup_instructions
 from warpmma.products import gpu_products
 
@@ -158,14 +158,14 @@ def test_block_scales(gpu: SimulatedGpu, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(gpu, "capability", (12, 0), raising=False)
     a, b = np.zeros((4, 32), ml_dtypes.float8_e4m3fn), np.zeros((32, 4), ml_dtypes.float8_e4m3fn)
     scales: list[Array] = [np.ones(s, ml_dtypes.float8_e8m0fnu) for s in ((4, 1), (1, 4))]
-    with pytest.raises(UnsupportedError, match=r"does not do mma.*no GPU with block scales was at hand"):
+    with pytest.raises(UnsupportedError, match=r"does not do mma.*was not tested on a GPU with block scales"):
         wm.matmul(a, b, instruction=i, scale_a=scales[0], scale_b=scales[1], target="sm_120a", engine="hardware")
 
 
 def test_every_instruction_has_a_kernel_for_its_targets() -> None:
     """Kernels are made from records alone, of every target."""
     kernels = {
-        instruction_kernel(InstructionForm(instruction=i, target=target, result=i.d_type)).text
+        hardware_kernel(HardwareForm(instruction=i, target=target, result=i.d_type)).text
         for target in ("sm_75", "sm_80", "sm_89", "sm_90", "sm_120a", "sm_90a")
         for i in (*instructions(target), *warpgroup_instructions(target))
         if not i.block_scale

@@ -9,7 +9,7 @@ runs the same kernels.
 from .cuda_driver import CudaGpu, HostCopies, gpu, why_no_gpu
 from .device_arrays import GpuTensor, dtype_of, empty_like, is_on_gpu, read, stream_of
 from .host_products import product_of_codes
-from .instruction_kernel import InstructionForm, check_gpu, instruction_kernel
+from .instruction_kernel import HardwareForm, check_gpu, hardware_kernel
 from .product_kernel import MOST_SLICES, OPTIONS, ProductForm, ProductKernel, kernel_of
 from .product_launch import ARGUMENT, NOTHING, Matrices, ProductLaunch
 
@@ -20,8 +20,8 @@ __all__ = [
     "OPTIONS",
     "CudaGpu",
     "GpuTensor",
+    "HardwareForm",
     "HostCopies",
-    "InstructionForm",
     "Matrices",
     "ProductForm",
     "ProductKernel",
@@ -30,7 +30,7 @@ __all__ = [
     "dtype_of",
     "empty_like",
     "gpu",
-    "instruction_kernel",
+    "hardware_kernel",
     "is_on_gpu",
     "kernel_of",
     "product_of_codes",

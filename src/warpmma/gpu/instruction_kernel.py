@@ -32,7 +32,7 @@ _CHUNK = 16
 
 
 @dataclass(frozen=True, kw_only=True)
-class InstructionForm(Shown):
+class HardwareForm(Shown):
     """What a kernel computes by an instruction.
 
     Attributes
@@ -69,13 +69,12 @@ def check_gpu(gpu: CudaGpu, target: str) -> None:
 
 
 @cache
-def instruction_kernel(form: InstructionForm) -> ProductKernel:
+def hardware_kernel(form: HardwareForm) -> ProductKernel:
     """Return the kernel of a form; `UnsupportedError` for an instruction that has none."""
     record = form.instruction
     if record.block_scale or not isinstance(record, Instruction | WarpgroupInstruction):
         raise UnsupportedError(
-            f"engine='hardware' does not do {record}: no GPU with block scales was at hand to show it; use "
-            "engine='cuda'"
+            f"engine='hardware' does not do {record}: this was not tested on a GPU with block scales; use engine='cuda'"
         )
     of_warpgroup = isinstance(record, WarpgroupInstruction)
     side_by_side = 1 if of_warpgroup else record.layout("D").matrices

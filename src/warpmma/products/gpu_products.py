@@ -20,7 +20,7 @@ from ..formats import Format
 from ..gpu import (
     CudaGpu,
     GpuTensor,
-    InstructionForm,
+    HardwareForm,
     Matrices,
     ProductForm,
     ProductKernel,
@@ -28,7 +28,7 @@ from ..gpu import (
     check_gpu,
     empty_like,
     gpu,
-    instruction_kernel,
+    hardware_kernel,
     kernel_of,
     product_of_codes,
     read,
@@ -70,8 +70,8 @@ def kernel_on(device: CudaGpu, chain: Chain, form: ProductForm, target: str) -> 
     check_gpu(device, target)
     if isinstance(chain.instruction, FloatFma):
         return kernel_of(form)
-    return instruction_kernel(
-        InstructionForm(
+    return hardware_kernel(
+        HardwareForm(
             instruction=chain.instruction, target=target, partial=form.partial, to_tf32=form.to_tf32, alpha=form.alpha,
             result=form.result,
         )
