@@ -17,7 +17,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -124,8 +124,6 @@ class Room:
     Nothing is allocated for each job: that would make all threads wait.
     """
 
-    _compiling: ClassVar[dict[str, threading.Lock]] = {}
-
     def __init__(self, on: CudaGpu) -> None:
         self._gpu = on
         self._sizes = {"in": 0, "out": 0}
@@ -156,8 +154,7 @@ class Room:
             self._here["in"][offset : offset + memory.nbytes] = memory.reshape(-1).view(np.uint8)
         of = {name: Matrices(self._there["in"] + offset, strides) for name, (offset, _, strides) in held.items()}
         for kernel in kernels:
-            with self._compiling.setdefault(kernel.text, threading.Lock()):
-                self._gpu.loaded(kernel)
+            self._gpu.loaded(kernel)
         k = given["b"].shape[1]
         with self._gpu.current() as driver:
             copied = driver.cuMemcpyHtoDAsync(self._there["in"], self._here["in"].ctypes.data, end, self._stream)
