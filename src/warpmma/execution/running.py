@@ -31,6 +31,8 @@ from ..arithmetic import (
     resolve,
     take_rows,
 )
+from ..errors import UnsupportedError
+from ..gpu import is_on_gpu
 from ..isa import Instruction, MatrixInstruction, WarpgroupInstruction, check_target, parse_any
 from ..layouts import Layout
 from ..registers import LANES
@@ -152,6 +154,8 @@ def execute(
     array([16, 16], dtype=uint32)
     """
     record = parse_any(instruction)
+    if any(map(is_on_gpu, (a, b, c))):
+        raise UnsupportedError(f"{record}: execute takes registers of the host; matrices on a GPU go to mma or matmul")
     if isinstance(record, WarpgroupInstruction):
         refuse_others(
             record, scale_a=(scale_a, None), scale_b=(scale_b, None), byte_id_a=(byte_id_a, 0),
