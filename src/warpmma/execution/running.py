@@ -143,6 +143,8 @@ def execute(
     OperandError
         A wrong register count, lane count or dtype, batches that do not broadcast, an operand too many or too few;
         a descriptor that reads outside of the memory that is given.
+    UnsupportedError
+        Registers that lie on a GPU.
     MetadataError, ScaleError
         Undefined metadata or selector; undefined byte-id or thread-id.
 
