@@ -79,7 +79,7 @@ def test_batches_and_strides(gpu: SimulatedGpu) -> None:
     expected = codes(wm.matmul(a[:, 2:, 1:], b[2:], **options))
     there = on(gpu, np.ascontiguousarray(a.swapaxes(2, 3))).mT
     same(codes(wm.matmul(there[:, 2:, 1:], on(gpu, b)[2:], **options).numpy()), expected)  # type: ignore[attr-defined]
-    places = on(gpu, np.ascontiguousarray(indices[..., ::-1]))[..., ::-1]
+    places = on(gpu, np.ascontiguousarray(indices[..., ::-1].astype(np.int32)))[..., ::-1]
     d: Any = wm.matmul(on(gpu, stored)[:, 2:, 1:], on(gpu, b)[2:], indices=places[:, 2:, 1:], **options)
     same(codes(d.numpy()), expected)
 

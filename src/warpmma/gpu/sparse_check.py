@@ -173,7 +173,7 @@ def _launches(
     inner = rows * groups
     numbers = View(0, 1, tuple(accumulate(reversed([*batch[1:], inner]), mul))[::-1] if batch else (), ())
     own = view(x, tuple(batch), 2 if defined is None else 3)
-    row, group, element = (*own.own[:-1], *((width * own.own[-1],) if defined is None else ()), own.own[-1])
+    row, group, element = own.own[0], own.own[1] * (width if defined is None else 1), own.own[-1]
     kernel, size = _kernel_of(width, a_type, defined is None), own.size
     launches = []
     for matrices, (run, number) in runs(tuple(batch), (own, numbers)):
