@@ -168,7 +168,7 @@ def mma(
         Matrices as `load` takes them; the leading dimensions broadcast. Without `c`, C is +0. A sparse A may be dense,
         `[..., m, k]`, if it obeys the pattern; then there is no metadata to give.
         On a GPU (tensors of PyTorch, arrays of CuPy, what exports DLPack) all lie there, and a sparse A is dense; the
-        products are made on A's stream, and nothing waits but for the check of the pattern of a sparse A.
+        products are made on A's stream. Only the check of the pattern of a sparse A waits for it.
     target : str
     metadata, selector, undefined
         As for `execute`; metadata goes with the stored elements of a sparse A, `[..., m, k/2]`.

@@ -38,7 +38,7 @@ def mma_on_gpu(
 ) -> Any:  # fmt: skip
     """Compute what `mma` does of arrays on a GPU: D as an array of A's library, on its stream.
 
-    A sparse A is dense there, and checked, for which the host waits; nothing else waits.
+    A sparse A is dense there; the host waits for the check of its pattern, and for nothing else.
     """
     check_choice("engine", engine, ("auto", "cuda"))
     check_target(record, target)

@@ -60,7 +60,7 @@ def _done(answer: tuple[Any, ...]) -> Any:
     return rest[0] if rest else None
 
 
-class Kernel(Protocol):
+class CudaKernel(Protocol):
     """CUDA C++ and the name of its entry."""
 
     @property
@@ -69,11 +69,11 @@ class Kernel(Protocol):
     def name(self) -> str: ...  # noqa: D102
 
 
-class Launch(Protocol):
+class CudaLaunch(Protocol):
     """A launch of a kernel that takes one structure: blocks and threads in one dimension."""
 
     @property
-    def kernel(self) -> Kernel: ...  # noqa: D102
+    def kernel(self) -> CudaKernel: ...  # noqa: D102
     @property
     def grid(self) -> int: ...  # noqa: D102
     @property
@@ -116,7 +116,7 @@ class CudaGpu:
         finally:
             driver.cuCtxPopCurrent()
 
-    def loaded(self, kernel: Kernel) -> Any:
+    def loaded(self, kernel: CudaKernel) -> Any:
         """Compile a kernel and load it into this GPU's context, once."""
         if kernel.text not in self._functions:
             image = _compiled(kernel.text, "sm_{}{}".format(*self.capability))
@@ -125,7 +125,7 @@ class CudaGpu:
                 self._functions[kernel.text] = _done(driver.cuModuleGetFunction(module, kernel.name.encode()))
         return self._functions[kernel.text]
 
-    def launch(self, what: Launch, stream: int = 0) -> None:
+    def launch(self, what: CudaLaunch, stream: int = 0) -> None:
         """Launch a kernel on a stream of this GPU, given by its handle; waits for nothing."""
         if what.grid > _MOST_BLOCKS:
             raise UnsupportedError(f"engine='cuda': {what.grid:,} tiles; a launch has at most {_MOST_BLOCKS:,}")

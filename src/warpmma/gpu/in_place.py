@@ -12,11 +12,11 @@ from typing import Any
 
 from .._records import Shown
 from ..formats import Format
+from .batch_views import BatchView, runs, view
 from .cuda_driver import CudaGpu
 from .device_arrays import GpuTensor, empty_like, read
 from .product_kernel import ProductForm, kernel_of
 from .product_launch import Matrices, ProductLaunch
-from .views import View, runs, view
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -69,6 +69,6 @@ def product_in_place(
     return d
 
 
-def _matrices(x: View) -> Matrices:
+def _matrices(x: BatchView) -> Matrices:
     rows, columns = x.own
     return Matrices(x.address, (x.batch[0], rows, columns))

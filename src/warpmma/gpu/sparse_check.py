@@ -1,9 +1,9 @@
 """The check of a sparse A on a GPU: a kernel that finds the first group whose product would not be known.
 
-1. Of a dense A these are groups with more units other than zero than are stored; of indices those that are no indices,
-   those that PTX leaves undefined, and those whose effect on the target is not known. The first of the first kind is
-   found, as the host finds it.
-2. The host waits for what was found: wrong bits are worse than a wait. Products themselves check nothing.
+1. A dense A must not have more nonzero units in a group than are stored. Indices must be 0 to 3, defined by PTX, and of
+   known effect on the target. If groups break several of these rules, the first group that breaks the first of them is
+   reported, as on the host.
+2. The host waits for the result: wrong bits are worse than a wait. Products themselves check nothing.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from .._records import Shown
 from ..formats import FORMATS
 from ..isa import MatrixInstruction
 from ..sparsity import Codes, sparse_a
+from .batch_views import BatchView, runs, view
 from .cuda_driver import CudaGpu
 from .device_arrays import GpuTensor, empty_like, read
 from .kernel_text import source, sparse_text
-from .views import View, runs, view
 
 _THREADS, _MOST_BLOCKS = 256, 1024
 _KIND = 60  # `kernels/sparse_check.cuh` has these numbers, and the structure
@@ -76,13 +76,13 @@ class CheckLaunch(Shown):
 
 
 @dataclass(frozen=True, eq=False)
-class Fault(Shown):
+class SparseFault(Shown):
     """What a check found: the kind, and the group, by its place in the batch, its row and its number.
 
     Attributes
     ----------
     kind : int
-        0 of a broken pattern, or indices that are none; 1 of undefined indices; 2 of those whose effect is not known.
+        0: a broken pattern, or indices outside of 0 to 3; 1: undefined indices; 2: indices of unknown effect.
     place : tuple of int
     elements : ndarray
         Of the group, of A's type; or its two indices.
@@ -113,7 +113,7 @@ def check_indices(
     Raises
     ------
     MetadataError, UnsupportedError
-        Indices that are none, or undefined; defined ones whose effect on the target is not known.
+        Indices outside of 0 to 3, undefined ones, and defined ones whose effect on the target is not known.
     """
     sparse = sparse_a(record)
     fault = first_fault(
@@ -127,7 +127,7 @@ def check_indices(
 def first_fault(
     gpu: CudaGpu, x: GpuTensor, like: Any, width: int, a_type: str, *, defined: Codes | None = None,
     known: Codes | None = None, stream: int = 0,
-) -> Fault | None:  # fmt: skip
+) -> SparseFault | None:  # fmt: skip
     """Check a dense A, or indices for which there are `defined` and `known` nibbles: the host waits for a stream.
 
     Parameters
@@ -147,7 +147,7 @@ def first_fault(
 
     Returns
     -------
-    Fault or None
+    SparseFault or None
         The first of the first kind that there is.
     """
     launches = _launches(x, width, a_type, defined, known)
@@ -171,7 +171,7 @@ def _launches(
     """Return a launch for each run of the batch."""
     *batch, rows, groups, _ = _shape(x, width if defined is None else 0)
     inner = rows * groups
-    numbers = View(0, 1, tuple(accumulate(reversed([*batch[1:], inner]), mul))[::-1] if batch else (), ())
+    numbers = BatchView(0, 1, tuple(accumulate(reversed([*batch[1:], inner]), mul))[::-1] if batch else (), ())
     own = view(x, tuple(batch), 2 if defined is None else 3)
     row, group, element = own.own[0], own.own[1] * (width if defined is None else 1), own.own[-1]
     kernel, size = _kernel_of(width, a_type, defined is None), own.size
@@ -188,7 +188,7 @@ def _launches(
 
 
 def _shape(x: GpuTensor, width: int) -> tuple[int, ...]:
-    """Return a shape that ends with rows, groups and what a group has, of which A has a width."""
+    """Return a shape that ends with rows, groups and the elements of a group; `width` of them in A, 0 of indices."""
     return (*x.shape[:-1], x.shape[-1] // width, width) if width else x.shape
 
 
@@ -196,7 +196,7 @@ def _mask(codes: Codes | None) -> int:
     return sum(1 << code for code in codes or ())
 
 
-def _fault(gpu: CudaGpu, x: GpuTensor, width: int, key: int, stream: int) -> Fault:
+def _fault(gpu: CudaGpu, x: GpuTensor, width: int, key: int, stream: int) -> SparseFault:
     """Fetch the group that a key names."""
     *shape, each = _shape(x, width)
     kind, number = key >> _KIND, key & (1 << _KIND) - 1
@@ -206,4 +206,4 @@ def _fault(gpu: CudaGpu, x: GpuTensor, width: int, key: int, stream: int) -> Fau
         at = (*place[:-1], place[-1] * width + i) if width else (*place, i)
         offset = sum(j * stride for j, stride in zip(at, x.strides, strict=True))
         gpu.fetch(x.address + x.dtype.itemsize * offset, elements[i : i + 1], stream)
-    return Fault(kind, place, elements)
+    return SparseFault(kind, place, elements)

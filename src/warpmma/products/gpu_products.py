@@ -1,8 +1,8 @@
 """Products on a GPU: of arrays that lie there, read in place, and of the host's, which are copied.
 
 Arrays on a GPU stay there: the kernel reads any strides, a batch of one matrix is not repeated, and D is made by the
-library of A, on its stream. The host looks at no elements, so nothing waits, but for the check of a sparse A: its
-pattern, or its indices, are checked on the GPU, and the host waits for what was found.
+library of A, on its stream. The host looks at no elements. It waits for one thing, the check of a sparse A: the GPU
+checks its pattern, or its indices, and the host raises if they are not legal.
 """
 
 from __future__ import annotations

@@ -154,8 +154,8 @@ def matmul(
         As for `execute`, and "cuda": on an NVIDIA GPU, with the target's bits all the same. "auto" is "cuda" where A
         lies on a GPU (a tensor of PyTorch, an array of CuPy, what exports DLPack). Then all operands, scales and
         indices lie there too, and D is an array of A's library, on its stream; there is no `out` and no `progress`.
-        Nothing waits but for the check of a sparse A: its pattern, or its indices. Arrays of the host are copied to the
-        first GPU.
+        Only the check of a sparse A, of its pattern or its indices, waits for the GPU. Arrays of the host are copied to
+        the first GPU.
     threads
         As for `execute`, of the engines on the CPU.
     progress : bool or callable, optional

@@ -8,7 +8,7 @@ struct Strides {
 struct Product {
   const void *a, *b, *c;
   const u8 *chosen, *scale_a, *scale_b;  // of a sparse A: which row of its instruction each stored element meets
-  const float *alpha, *other_alpha;  // there may be others, by which they are multiplied
+  const float *alpha, *other_alpha;      // there may be others, by which they are multiplied
   void* d;
   Strides of_a, of_b, of_c, of_chosen, of_scale_a, of_scale_b;
   s64 of_alpha, of_other_alpha;
@@ -121,7 +121,8 @@ struct Reader {
 
 #if SPARSE
 // A group of a sparse A in place: all of its columns are given, or its stored elements and two indices.
-__device__ __forceinline__ void put_group(const Product& g, Panels& p, s64 batch, int i, int lane, int group, int start) {
+__device__ __forceinline__ void put_group(const Product& g, Panels& p, s64 batch, int i, int lane, int group,
+                                          int start) {
   const s64 row = batch * g.of_a.batch + i * g.of_a.outer;
   u32 nibble;
   if constexpr (SPARSE == OF_DENSE) {

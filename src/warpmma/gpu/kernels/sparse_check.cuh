@@ -1,9 +1,10 @@
-// The check of a sparse A: the first group that a product must not take. Every block writes the least key that it found,
-// whose upper bits are the kind of the fault and whose lower ones the number of the group, counted through the batch.
+// The check of a sparse A: the first group that a product must not take. Every block writes the least key that it
+// found, whose upper bits are the kind of the fault and whose lower ones the number of the group, counted through the
+// batch.
 
 struct Check {
-  const u8* from;  // A, or indices
-  u64* found;      // a key for each block
+  const u8* from;                              // A, or indices
+  u64* found;                                  // a key for each block
   s64 of_batch, of_row, of_group, of_element;  // strides in bytes; elements of a group, or its two indices
   s64 first, of_first;                         // number of the first group, and more for each matrix
   s64 matrices, rows, groups;

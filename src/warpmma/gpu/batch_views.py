@@ -10,7 +10,7 @@ import numpy as np
 from .device_arrays import GpuTensor
 
 
-class View(NamedTuple):
+class BatchView(NamedTuple):
     """An address, the size of an element in bytes, and strides in elements: of the batch, and of what is in it."""
 
     address: int
@@ -19,16 +19,16 @@ class View(NamedTuple):
     own: tuple[int, ...]
 
 
-def view(x: GpuTensor | None, batch: tuple[int, ...], own: int = 2) -> View:
+def view(x: GpuTensor | None, batch: tuple[int, ...], own: int = 2) -> BatchView:
     """Broadcast an array, whose last `own` dimensions are not of the batch, to a batch; what is absent lies at 0."""
     if x is None:
-        return View(0, 0, (0,) * len(batch), (0,) * own)
+        return BatchView(0, 0, (0,) * len(batch), (0,) * own)
     missing = len(batch) + own - len(x.shape)
     strides = (0,) * missing + tuple(0 if n == 1 else s for n, s in zip(x.shape, x.strides, strict=True))
-    return View(x.address, x.dtype.itemsize, strides[: len(batch)], strides[len(batch) :])
+    return BatchView(x.address, x.dtype.itemsize, strides[: len(batch)], strides[len(batch) :])
 
 
-def runs(batch: tuple[int, ...], views: Sequence[View]) -> Iterator[tuple[int, list[View]]]:
+def runs(batch: tuple[int, ...], views: Sequence[BatchView]) -> Iterator[tuple[int, list[BatchView]]]:
     """Cut a batch into runs in which every array has one stride: their lengths, and the arrays as they begin."""
     found: list[tuple[int, tuple[int, ...]]] = []  # the innermost first
     for i in reversed([i for i, n in enumerate(batch) if n != 1]):
