@@ -54,8 +54,9 @@ def there(gpus: list[SimulatedGpu], x: Quantized) -> Any:
     return replace(x, elements=on(gpus, codes(x.elements)), scales=on(gpus, x.scales), tensor_scale=scale)
 
 
-SCALES = np.float32(
-    [(0.37, 1.9e-3), (3e38, 7e4), (1e-30, 3e-12), (np.inf, 0), (1.5e-45, 0.5), (-1 / 3, np.nan), (2e-42, 1 / 3)]
+SCALES = np.array(
+    [(0.37, 1.9e-3), (3e38, 7e4), (1e-30, 3e-12), (np.inf, 0), (1.5e-45, 0.5), (-1 / 3, np.nan), (2e-42, 1 / 3)],
+    np.float32,
 )
 
 
@@ -67,7 +68,7 @@ def test_tensor_scales_multiply_the_result(gpus: list[SimulatedGpu]) -> None:
     for a, b, epilogue in (
         (x, y, None), (all_of_x, all_of_y, None), (x, all_of_y, "bf16"), (neither, y, None), (x, none, None),
     ):  # fmt: skip
-        if np.ndim(b.tensor_scale):
+        if isinstance(b.tensor_scale, np.ndarray):
             b = replace(b, elements=np.broadcast_to(b.elements, (7, *b.elements.shape)))
         d: Any = wm.matmul(there(gpus, a), there(gpus, b), **options, epilogue=epilogue)
         same(codes(d.numpy()), codes(wm.matmul(a, b, **options, epilogue=epilogue)))
@@ -77,7 +78,8 @@ def test_tensor_scales_multiply_the_result(gpus: list[SimulatedGpu]) -> None:
 def test_tensor_scales_of_a_batch(gpus: list[SimulatedGpu]) -> None:
     x = wm.scaling.quantize(drawn(3, 2, 5, 64, dtype=np.float32), NVFP4)
     y = wm.scaling.quantize(drawn(2, 64, 6, dtype=np.float32), NVFP4, "B")
-    assert np.shape(x.tensor_scale) == (3, 2) and np.shape(y.tensor_scale) == (2,)
+    shapes = [np.asarray(q.tensor_scale).shape for q in (x, y)]
+    assert shapes == [(3, 2), (2,)]
     options: Any = {"instruction": NVFP4, "target": "sm_120a"}
     d: Any = wm.matmul(there(gpus, x), there(gpus, y), **options)
     same(codes(d.numpy()), codes(wm.matmul(x, y, **options)))
@@ -90,7 +92,7 @@ def test_tensor_scales_that_are_refused(gpus: list[SimulatedGpu]) -> None:
     with pytest.raises(ScaleError, match="tensor scale of A lies on the CPU"):
         wm.matmul(replace(a, tensor_scale=x.tensor_scale), b, **options)
     with pytest.raises(ScaleError, match=r"tensor scale is float64 \(\); expected float32"):
-        wm.matmul(replace(a, tensor_scale=on(gpus, np.float64(1))), b, **options)
+        wm.matmul(replace(a, tensor_scale=on(gpus, np.array(1.0))), b, **options)
     with pytest.raises(ScaleError, match=r"tensor scale is float32 \(3,\); expected float32 that broadcasts"):
         wm.matmul(replace(a, tensor_scale=on(gpus, np.ones(3, np.float32))), b, **options)
     with pytest.raises(OperandError, match="tensor scales multiply all of D"):
@@ -120,8 +122,8 @@ def test_tiles_of_one_instruction(gpus: list[SimulatedGpu], i: str) -> None:
         values = rng.integers(0, 2, whole) if fmt.bits == 1 else rng.standard_normal(whole).astype(fmt.dtype)
         given.append(codes(values.astype(fmt.dtype)))
     for operands in (given[:2], given):
-        d: Any = wm.mma(i, *(on(gpus, x) for x in operands), target=TILES[i])  # type: ignore[arg-type]
-        same(codes(d.numpy()), codes(wm.mma(i, *operands, target=TILES[i])))  # type: ignore[arg-type]
+        d: Any = wm.mma(i, *(on(gpus, x) for x in operands), target=TILES[i])
+        same(codes(d.numpy()), codes(wm.mma(i, *operands, target=TILES[i])))
     assert gpus[0].waits == 0
 
 

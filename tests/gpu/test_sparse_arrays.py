@@ -62,13 +62,14 @@ def sparse(i: str, *shape: int) -> Array:
 @pytest.mark.parametrize(("i", "target"), EACH.items(), ids=[i.rsplit(".", 4)[-2] for i in EACH])
 def test_both_ways_to_give_a(gpu: SimulatedGpu, i: str, target: str) -> None:
     k = parse_any(i).k + 3 * wm.sparsity.pattern(i).width
-    a, b, options = sparse(i, 20, k), drawn(i, "B", k, 12), {"instruction": i, "target": target}
-    expected = codes(wm.matmul(a, b, **options))  # type: ignore[arg-type]
-    same(codes(wm.matmul(on(gpu, a), on(gpu, b), **options).numpy()), expected)  # type: ignore[arg-type]
+    a, b = sparse(i, 20, k), drawn(i, "B", k, 12)
+    options: Any = {"instruction": i, "target": target}
+    expected = codes(wm.matmul(a, b, **options))
+    same(codes(wm.matmul(on(gpu, a), on(gpu, b), **options).numpy()), expected)
     assert gpu.waits == 1
     stored, indices = wm.sparsity.compress(a, i)
     places = on(gpu, indices.astype((np.uint8, np.int16, np.uint32, np.int64)[parse_any(i).k // 16 % 4]))
-    d: Any = wm.matmul(on(gpu, stored), on(gpu, b), indices=places, **options)  # type: ignore[arg-type]
+    d: Any = wm.matmul(on(gpu, stored), on(gpu, b), indices=places, **options)
     same(codes(d.numpy()), expected)
 
 
@@ -78,7 +79,7 @@ def test_batches_and_strides(gpu: SimulatedGpu) -> None:
     options: Any = {"instruction": F16, "target": "sm_80"}
     expected = codes(wm.matmul(a[:, 2:, 1:], b[2:], **options))
     there = on(gpu, np.ascontiguousarray(a.swapaxes(2, 3))).mT
-    same(codes(wm.matmul(there[:, 2:, 1:], on(gpu, b)[2:], **options).numpy()), expected)  # type: ignore[attr-defined]
+    same(codes(wm.matmul(there[:, 2:, 1:], on(gpu, b)[2:], **options).numpy()), expected)
     places = on(gpu, np.ascontiguousarray(indices[..., ::-1].astype(np.int32)))[..., ::-1]
     d: Any = wm.matmul(on(gpu, stored)[:, 2:, 1:], on(gpu, b)[2:], indices=places[:, 2:, 1:], **options)
     same(codes(d.numpy()), expected)
