@@ -2,16 +2,19 @@
 
 `product_kernel` makes the kernel of a recipe from the sources in `kernels`, `product_launch` the structure that it
 takes; `instruction_kernel` makes the kernel of a GPU's own instruction. `cuda_driver` compiles and launches both;
-`host_products` copies the host's arrays, `device_arrays` reads those of other libraries in place. A simulated device
-runs the same kernels.
+`host_products` copies the host's arrays, `device_arrays` reads those of other libraries, `in_place` multiplies them
+where they lie, and `sparse_check` checks a sparse A there. A simulated device runs the same kernels.
 """
 
 from .cuda_driver import CudaGpu, HostCopies, gpu, why_no_gpu
-from .device_arrays import GpuTensor, dtype_of, empty_like, is_on_gpu, read, stream_of
+from .device_arrays import GpuTensor, check_one_gpu, dtype_of, empty_like, is_on_gpu, read, read_operand, stream_of
 from .host_products import product_of_codes
+from .in_place import InPlace, product_in_place
 from .instruction_kernel import HardwareForm, check_gpu, hardware_kernel
+from .kernel_text import SparseAs
 from .product_kernel import MOST_SLICES, OPTIONS, ProductForm, ProductKernel, kernel_of
 from .product_launch import ARGUMENT, NOTHING, Matrices, ProductLaunch
+from .sparse_check import check_dense_a, check_indices
 
 __all__ = [
     "ARGUMENT",
@@ -22,19 +25,26 @@ __all__ = [
     "GpuTensor",
     "HardwareForm",
     "HostCopies",
+    "InPlace",
     "Matrices",
     "ProductForm",
     "ProductKernel",
     "ProductLaunch",
+    "SparseAs",
+    "check_dense_a",
     "check_gpu",
+    "check_indices",
+    "check_one_gpu",
     "dtype_of",
     "empty_like",
     "gpu",
     "hardware_kernel",
     "is_on_gpu",
     "kernel_of",
+    "product_in_place",
     "product_of_codes",
     "read",
+    "read_operand",
     "stream_of",
     "why_no_gpu",
 ]  # fmt: skip

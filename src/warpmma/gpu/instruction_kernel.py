@@ -22,7 +22,8 @@ from ..layouts import Layout, MatrixDescriptor, Operand
 from ..registers import LANES
 from ..sparsity import sparse_a
 from .cuda_driver import CudaGpu
-from .product_kernel import MOST_SLICES, THREADS, ProductKernel, format_constants, source
+from .kernel_text import source
+from .product_kernel import MOST_SLICES, THREADS, ProductKernel, format_constants
 
 _WORDS = {"f32": "float", "f64": "double"}
 _CONSTRAINTS = {"float": "f", "double": "d", "u32": "r"}

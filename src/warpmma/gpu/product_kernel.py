@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from math import prod
 
 from .._records import Shown
@@ -25,6 +24,7 @@ from ..arithmetic import (
 )
 from ..errors import UnsupportedError
 from ..formats import FORMATS, FloatFormat, floating
+from .kernel_text import GIVEN_AS, SparseAs, source, sparse_text
 
 MOST_SLICES = 64
 """Slices of k whose lengths a launch takes."""
@@ -51,6 +51,9 @@ class ProductForm(Shown):
         lengths of all chains, 16 at most.
     width : int
         Columns of a group of a sparse A, half of them stored; 0 of a dense one.
+    sparse : {"rows", "indices", "dense"}
+        How a sparse A is given: by stored elements and the rows of B that they meet, by stored elements and indices,
+        or by all elements.
     scales : int
         Block scales of a row in one instruction.
     partial : bool
@@ -66,6 +69,7 @@ class ProductForm(Shown):
     recipe: Recipe
     k: int
     width: int = 0
+    sparse: SparseAs = "rows"
     scales: int = 0
     partial: bool = False
     to_tf32: bool = False
@@ -107,7 +111,7 @@ def kernel_of(form: ProductForm) -> ProductKernel:
     rows, columns, blocks = _tile(form, chunk)
     numbers = {
         "TX": _SIDE, "RM": rows, "RN": columns, "CHUNK": chunk, "STEP": step, "INSTRUCTION": instruction,
-        "SCALES": form.scales, "MOST_SLICES": MOST_SLICES, "SPARSE": int(bool(form.width)),
+        "SCALES": form.scales, "MOST_SLICES": MOST_SLICES, "SPARSE": GIVEN_AS[form.sparse] if form.width else 0,
         "PARTIAL": int(form.partial), "AFTER": int(recipe.accumulate == "after"), "HAS_ALPHA": int(form.alpha),
         "IN_ORDER": int(in_order), "SETTLED": int(isinstance(unit, GroupedDotAdd)),
         "BLOCKS": blocks, "CHAINS_OF_FMA": int(isinstance(unit, FmaChain)),
@@ -126,8 +130,9 @@ def kernel_of(form: ProductForm) -> ProductKernel:
         format_constants("Result", form.result),
     ]
     scale = [_scale(recipe.scale)] if recipe.scale else []
+    sparse = [sparse_text(form.width, recipe.a)] if form.width else []
     body = ("panels.cuh", _SOURCE[type(unit)], "product.cuh")
-    text = [*defined, source("numbers.cuh"), f"typedef {code} Code;", *formats, *scale, *map(source, body)]
+    text = [*defined, source("numbers.cuh"), f"typedef {code} Code;", *formats, *scale, *sparse, *map(source, body)]
     return ProductKernel(text="\n".join(text), rows=rows * _SIDE, columns=columns * _SIDE, instruction=instruction)
 
 
@@ -259,9 +264,3 @@ def _struct(called: str, *constants: dict[str, int]) -> str:
     kinds = zip(("int", "u32"), constants, strict=False)
     lines = [f"  static constexpr {kind} {name} = {value};" for kind, of in kinds for name, value in of.items()]
     return "\n".join([f"struct {called} {{", *lines, "};"])
-
-
-@cache
-def source(name: str) -> str:
-    """Return the text of a file of `kernels`."""
-    return (files(__package__) / "kernels" / name).read_text(encoding="utf-8")

@@ -15,14 +15,15 @@ from .product_kernel import MOST_SLICES, THREADS, ProductKernel
 
 _MOST_LENGTH = 1 << 30
 _STRIDES = np.dtype([("batch", "<i8"), ("outer", "<i8"), ("along", "<i8")])
-_POINTERS = ("a", "b", "c", "chosen", "scale_a", "scale_b", "alpha", "d")
+_POINTERS = ("a", "b", "c", "chosen", "scale_a", "scale_b", "alpha", "other_alpha", "d")
 _MATRICES = ("of_a", "of_b", "of_c", "of_chosen", "of_scale_a", "of_scale_b")
 _NUMBERS = ("m", "n", "k", "blocks", "instructions", "promote", "slices")
 
 ARGUMENT = np.dtype(
     [
         *((name, "<u8") for name in _POINTERS), *((name, _STRIDES) for name in _MATRICES),
-        ("of_alpha", "<i8"), *((name, "<i4") for name in _NUMBERS), ("lengths", "<i4", MOST_SLICES),
+        ("of_alpha", "<i8"), ("of_other_alpha", "<i8"), ("of_index", "<i8"),
+        *((name, "<i4") for name in _NUMBERS), ("lengths", "<i4", MOST_SLICES),
     ],
     align=True,
 )  # fmt: skip
@@ -53,8 +54,11 @@ class ProductLaunch(Shown):
         The strides of B's scales are those of blocks and of columns, as of B those of k and of columns.
     d : int
         Address of D, contiguous.
-    alpha : (int, int)
-        Address and stride of the factors.
+    alpha, other_alpha : (int, int)
+        Addresses and strides of the factors, and of others by which they are multiplied.
+    index : int
+        Of a sparse A whose indices are read in place: bytes between the two of a group. The strides of `chosen` are
+        those of rows and groups then, in bytes.
     slices : sequence of int
         Where slices of k begin, and where the last one ends, in products of all of k.
     promote : int
@@ -75,6 +79,8 @@ class ProductLaunch(Shown):
     scale_a: Matrices = NOTHING
     scale_b: Matrices = NOTHING
     alpha: tuple[int, int] = (0, 0)
+    other_alpha: tuple[int, int] = (0, 0)
+    index: int = 0
     blocks: int = 0
 
     threads = THREADS
@@ -103,6 +109,7 @@ class ProductLaunch(Shown):
             given[name], (batch, rows, columns) = getattr(self, name)
             given[f"of_{name}"] = batch, columns, rows
         given["d"], (given["alpha"], given["of_alpha"]) = self.d, self.alpha
+        (given["other_alpha"], given["of_other_alpha"]), given["of_index"] = self.other_alpha, self.index
         _, given["m"], given["n"], given["k"] = self.shape
         given["blocks"], given["instructions"] = self.blocks, sum(lengths)
         given["promote"] = self.promote // each or max(1, *lengths)

@@ -152,11 +152,12 @@ def matmul(
         nearest even. Then there is no `c`.
     engine : {"auto", "native", "numpy", "cuda", "hardware"}
         As for `execute`, and "cuda": on an NVIDIA GPU, with the target's bits all the same. "auto" is "cuda" where A
-        lies on a GPU (a tensor of PyTorch, an array of CuPy, what exports DLPack). Then B, C and block scales lie there
-        too, D is an array of A's library, on its stream, and nothing waits; there is no `out`, no `progress` and no
-        tensor scale, and A is dense. Arrays of the host are copied to the first GPU.
+        lies on a GPU (a tensor of PyTorch, an array of CuPy, what exports DLPack). Then all operands, scales and
+        indices lie there too, and D is an array of A's library, on its stream; there is no `out` and no `progress`.
+        Only the check of a sparse A, of its pattern or its indices, waits for the GPU. Arrays of the host are copied to
+        the first GPU.
         "hardware": as "cuda", but by the instruction itself, where the GPU is the target: the reference of all others.
-        Another GPU, and block scales, are an `UnsupportedError`.
+        Another GPU, block scales, and a sparse A that lies on a GPU are an `UnsupportedError`.
     threads
         As for `execute`, of the engines on the CPU.
     progress : bool or callable, optional

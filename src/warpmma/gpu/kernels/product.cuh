@@ -8,10 +8,11 @@ struct Strides {
 struct Product {
   const void *a, *b, *c;
   const u8 *chosen, *scale_a, *scale_b;  // of a sparse A: which row of its instruction each stored element meets
-  const float* alpha;
+  const float *alpha, *other_alpha;      // there may be others, by which they are multiplied
   void* d;
   Strides of_a, of_b, of_c, of_chosen, of_scale_a, of_scale_b;
-  s64 of_alpha;
+  s64 of_alpha, of_other_alpha;
+  s64 of_index;                      // of indices in place: between the two of a group; strides of bytes, as of_chosen
   int m, n, k;                       // k as A has it: of a sparse one what is stored
   int blocks;                        // scales of a row
   int instructions, promote;         // of all of k; of a chain within a slice
@@ -120,10 +121,36 @@ struct Reader {
 };
 
 #if SPARSE
+// A group of a sparse A in place: all of its columns are given, or its stored elements and two indices.
+__device__ __forceinline__ void put_group(const Product& g, Panels& p, s64 batch, int i, int lane, int group,
+                                          int start) {
+  const s64 row = batch * g.of_a.batch + i * g.of_a.outer;
+  u32 nibble;
+  if constexpr (SPARSE == OF_DENSE) {
+    nibble = nibble_of(occupied([&](int k) { return code_at<A>(g.a, row + (s64(group) * WIDTH + k) * g.of_a.along); }));
+  } else {
+    const u8* at = g.chosen + batch * g.of_chosen.batch + i * g.of_chosen.outer + group * g.of_chosen.along;
+    nibble = at[0] | at[g.of_index] << 2;
+  }
+  EACH (x, KEPT) {
+    const int k = column_of(nibble, x);
+    const s64 at = SPARSE == OF_DENSE ? s64(group) * WIDTH + k : s64(group) * KEPT + x;
+    put_a(p, place_of(group * WIDTH + k - start), lane, code_at<A>(g.a, row + at * g.of_a.along));
+  }
+}
+
 // Stored elements of a sparse A go where they meet a row of B; the places between them are of no element.
 __device__ __forceinline__ void put_stored(const Product& g, Panels& p, s64 batch, int row, int start) {
   for (int at = int(threadIdx.x); at < CHUNK * TM; at += THREADS) put_absent(p, at % CHUNK, at / CHUNK);
   __syncthreads();
+  if constexpr (SPARSE != OF_ROWS) {
+    static_assert(CHUNK % WIDTH == 0, "a chunk has whole groups");
+    for (int at = int(threadIdx.x); at < CHUNK / WIDTH * TM; at += THREADS) {
+      const int lane = at / (CHUNK / WIDTH), group = start / WIDTH + at % (CHUNK / WIDTH);
+      if (row + lane < g.m && group * KEPT < g.k) put_group(g, p, batch, row + lane, lane, group, start);
+    }
+    return;
+  }
   for (int at = int(threadIdx.x); at < CHUNK / 2 * TM; at += THREADS) {
     const int lane = at / (CHUNK / 2);
     const int i = row + lane, k = start / 2 + at % (CHUNK / 2), instruction = k / (INSTRUCTION / 2);
@@ -172,7 +199,8 @@ __device__ __forceinline__ u64 result_of(Value value, const Product& g, s64 batc
   } else {
     float x = value;
 #if HAS_ALPHA
-    const float alpha = g.alpha[batch * g.of_alpha];
+    float alpha = g.alpha[batch * g.of_alpha];
+    if (g.other_alpha) alpha = alpha * g.other_alpha[batch * g.of_other_alpha];
     x = Format::width == 32 ? x * alpha : decode<Format>(encode<Format>(double(x) * double(alpha)));
 #endif
     if constexpr (Rounded::width == 32 && Rounded::padding == 0)
