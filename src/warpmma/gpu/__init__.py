@@ -7,6 +7,7 @@ other libraries in place. A simulated device runs the same kernels.
 
 from .cuda_driver import CudaGpu, HostCopies, gpu, why_no_gpu
 from .device_arrays import GpuTensor, dtype_of, empty_like, is_on_gpu, read, stream_of
+from .gathered import Coordinate, Digit, GatheredFactor, GatheredProduct
 from .host_products import product_of_codes
 from .product_kernel import MOST_SLICES, OPTIONS, ProductForm, ProductKernel, kernel_of
 from .product_launch import ARGUMENT, NOTHING, Matrices, ProductLaunch
@@ -16,7 +17,11 @@ __all__ = [
     "MOST_SLICES",
     "NOTHING",
     "OPTIONS",
+    "Coordinate",
     "CudaGpu",
+    "Digit",
+    "GatheredFactor",
+    "GatheredProduct",
     "GpuTensor",
     "HostCopies",
     "Matrices",

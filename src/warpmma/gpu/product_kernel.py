@@ -61,6 +61,10 @@ class ProductForm(Shown):
         Whether D is multiplied by a factor for each matrix of the batch.
     result : str
         Format to which D is rounded; D's own, where it is not.
+    gathered : (int, int), optional
+        Of an implicit product: how many coordinates A and B have, as `gathered.GatheredProduct` says.
+    bias : bool
+        Of an implicit product: whether a number for each column, of the result's type, is added to the sums.
     """
 
     recipe: Recipe
@@ -71,6 +75,8 @@ class ProductForm(Shown):
     to_tf32: bool = False
     alpha: bool = False
     result: str
+    gathered: tuple[int, int] | None = None
+    bias: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,7 +117,8 @@ def kernel_of(form: ProductForm) -> ProductKernel:
         "IN_ORDER": int(in_order), "SETTLED": int(isinstance(unit, GroupedDotAdd)),
         "BLOCKS": blocks, "CHAINS_OF_FMA": int(isinstance(unit, FmaChain)),
         "SCALED": int(form.scales > 0), "SCALE_NAN": (floating(recipe.scale).nan_code or 0) if recipe.scale else 0,
-        "TO_TF32": int(form.to_tf32),
+        "TO_TF32": int(form.to_tf32), "GATHERED": int(form.gathered is not None), "HAS_BIAS": int(form.bias),
+        **({} if form.gathered is None else dict(zip(("COORDINATES_A", "COORDINATES_B"), form.gathered, strict=True))),
         "AS_IT_IS": int(form.result == recipe.d == recipe.c and not form.alpha), **_of_unit(recipe, step, logical),
     }  # fmt: skip
     words_of = {"VALUE": "double" if recipe.d == "f64" else "float", "FUSED": _fused(recipe)}
@@ -121,7 +128,7 @@ def kernel_of(form: ProductForm) -> ProductKernel:
     formats = [_format("A", recipe.a, recipe.convert), _format("B", recipe.b, recipe.convert)]
     formats += [_format("C", recipe.c), _format("D", recipe.d), _format("Result", form.result)]
     scale = [_scale(recipe.scale)] if recipe.scale else []
-    body = ("panels.cuh", _SOURCE[type(unit)], "product.cuh")
+    body = ("panels.cuh", _SOURCE[type(unit)], "reader.cuh", *(["gathered.cuh"] if form.gathered else []), "product.cuh")
     text = [*defined, _source("numbers.cuh"), f"typedef {code} Code;", *formats, *scale, *map(_source, body)]
     return ProductKernel(text="\n".join(text), rows=rows * _SIDE, columns=columns * _SIDE, instruction=instruction)
 

@@ -1,121 +1,31 @@
 // A product of batches of matrices, a tile of D for each block: loads, chains along k, results.
 
-// In elements; `outer` is of rows of A and C and of columns of B, `along` the other.
-struct Strides {
-  s64 batch, outer, along;
-};
+#if GATHERED
+typedef Gathered Factor;
+typedef Gatherer<A, TM, COORDINATES_A> OfA;
+typedef Gatherer<B, TN, COORDINATES_B> OfB;
+#else
+typedef Strides Factor;
+typedef Reader<A, TM> OfA;
+typedef Reader<B, TN> OfB;
+#endif
 
 struct Product {
   const void *a, *b, *c;
   const u8 *chosen, *scale_a, *scale_b;  // of a sparse A: which row of its instruction each stored element meets
   const float* alpha;
   void* d;
-  Strides of_a, of_b, of_c, of_chosen, of_scale_a, of_scale_b;
+  Factor of_a, of_b;
+  Strides of_c, of_chosen, of_scale_a, of_scale_b;
   s64 of_alpha;
   int m, n, k;                       // k as A has it: of a sparse one what is stored
   int blocks;                        // scales of a row
   int instructions, promote;         // of all of k; of a chain within a slice
   int slices, lengths[MOST_SLICES];  // in instructions
-};
-
-template <class Format>
-__device__ __forceinline__ Code code_at(const void* from, s64 index) {
-  if constexpr (Format::bytes == 1) return static_cast<const u8*>(from)[index];
-  if constexpr (Format::bytes == 2) return static_cast<const u16*>(from)[index];
-  if constexpr (Format::bytes == 4) return static_cast<const u32*>(from)[index];
-  return Code(static_cast<const u64*>(from)[index]);
-}
-
-// Where in the order of the steps a product of an instruction is; of a sparse A of its 2 k.
-__device__ __constant__ short PLACE[] = {PLACES};
-
-__device__ __forceinline__ int place_of(int k) {
-  return IN_ORDER ? k : k / INSTRUCTION * INSTRUCTION + PLACE[k % INSTRUCTION];
-}
-
-// A few codes that follow each other in memory, as they lie there.
-template <class Format>
-struct Packed {
-  static constexpr int count = Format::bytes == 8 ? 2 : 4, words = count * Format::bytes / 4;
-  u32 word[words];
-  __device__ __forceinline__ Code code(int i) const {
-    if constexpr (Format::bytes == 1) return word[0] >> 8 * i & 0xFF;
-    if constexpr (Format::bytes == 2) return word[i / 2] >> 16 * (i & 1) & 0xFFFF;
-    if constexpr (Format::bytes == 4) return word[i];
-    if constexpr (Format::bytes == 8) return Code(word[2 * i % words] | u64(word[(2 * i + 1) % words]) << 32);
-  }
-  __device__ __forceinline__ void set(int i, Code code) {
-    if constexpr (Format::bytes == 1) word[0] |= u32(code) << 8 * i;
-    if constexpr (Format::bytes == 2) word[i / 2] |= u32(code) << 16 * (i & 1);
-    if constexpr (Format::bytes == 4) word[i] = u32(code);
-    if constexpr (Format::bytes == 8) word[2 * i % words] = u32(code), word[(2 * i + 1) % words] = u32(u64(code) >> 32);
-  }
-};
-
-// Reads a matrix chunk by chunk: LANES rows of A, or columns of B. Codes of a chunk are fetched into registers, while
-// the chunk before is computed, and put into a panel then. A thread reads several neighbours at once, if they are
-// neighbours in memory and aligned: along k, or across it.
-template <class Format, int LANES>
-struct Reader {
-  typedef Packed<Format> Codes;
-  static constexpr int many = Codes::count, units = CHUNK * LANES / many / THREADS;
-  static_assert(units * many * THREADS == CHUNK * LANES, "every thread reads as much");
-
-  const char* at;     // of the thread's first code of the chunk to be fetched
-  int lanes, length;  // what the matrix has from there on
-  short k, lane;      // of the thread in the chunk
-  bool across, whole;
-  Codes codes[units];
-
-  static __device__ __forceinline__ int fast(bool across) { return (across ? LANES : CHUNK) / many; }
-
-  __device__ __forceinline__ Reader(const void* from, const Strides& of, s64 batch, int first, int most, int k_most) {
-    across = of.outer == 1 && of.along != 1;
-    const int thread = int(threadIdx.x), each = fast(across);
-    k = short(across ? thread / each : thread % each * many);
-    lane = short(across ? thread % each * many : thread / each);
-    lanes = most - first - lane;
-    length = k_most - k;
-    const s64 start = batch * of.batch + first * of.outer;
-    whole = (across ? of.outer : of.along) == 1 && (across ? of.along : of.outer) % many == 0 &&
-            (u64(from) + u64(start) * Format::bytes) % (many * Format::bytes) == 0;
-    at = static_cast<const char*>(from) + (start + lane * of.outer + k * of.along) * Format::bytes;
-  }
-
-  __device__ __forceinline__ void fetch(const Strides& of) {
-    const int step_k = across ? THREADS / fast(true) : 0, step_lane = across ? 0 : THREADS / fast(false);
-    const s64 step = (across ? step_k * of.along : step_lane * of.outer) * Format::bytes;
-    EACH (u, units) {
-      const char* p = at + u * step;
-      const int mine = lanes - u * step_lane, left = length - u * step_k;
-      EACH (w, Codes::words) codes[u].word[w] = 0;
-      if (whole && mine >= (across ? many : 1) && left >= (across ? 1 : many)) {
-        if constexpr (Codes::words == 1) {
-          codes[u].word[0] = *reinterpret_cast<const u32*>(p);
-        } else if constexpr (Codes::words == 2) {
-          const uint2 x = *reinterpret_cast<const uint2*>(p);
-          codes[u].word[0] = x.x, codes[u].word[1] = x.y;
-        } else {
-          const uint4 x = *reinterpret_cast<const uint4*>(p);
-          codes[u].word[0] = x.x, codes[u].word[1] = x.y, codes[u].word[2] = x.z, codes[u].word[3] = x.w;
-        }
-      } else if (mine > 0 && left > 0) {
-        const int most = across ? mine : left;
-        EACH (i, many)
-          if (i < most) codes[u].set(i, code_at<Format>(p, i * (across ? of.outer : of.along)));
-      }
-    }
-    at += CHUNK * of.along * Format::bytes;
-    length -= CHUNK;
-  }
-
-  template <class Put>
-  __device__ __forceinline__ void put(Put into) const {
-    const int step_k = across ? THREADS / fast(true) : 0, step_lane = across ? 0 : THREADS / fast(false);
-    EACH (u, units)
-      EACH (i, many)
-        into(place_of(k + u * step_k + (across ? 0 : i)), lane + u * step_lane + (across ? i : 0), codes[u].code(i));
-  }
+#if GATHERED
+  const void* bias;  // of columns, batch by batch, in the type of the result; added to the sums
+  Target of_d;
+#endif
 };
 
 #if SPARSE
@@ -179,6 +89,16 @@ __device__ __forceinline__ u64 result_of(Value value, const Product& g, s64 batc
   }
 }
 
+#if HAS_BIAS
+__device__ __forceinline__ Value with_bias(Value sum, Code bias) {
+  const Value addend = value_of<Result>(bias);
+#if CHAINS_OF_FMA
+  if constexpr (sizeof(Value) == 8) return fused_with_nan(sum, 1.0, addend);
+#endif
+  return D::width == 16 ? Value(to_half(sum + addend)) : sum + addend;  // f32 holds enough for the second rounding
+}
+#endif
+
 __device__ __forceinline__ void put_result(void* to, s64 index, u64 code) {
   if constexpr (Result::bytes == 1) static_cast<u8*>(to)[index] = u8(code);
   if constexpr (Result::bytes == 2) static_cast<u16*>(to)[index] = u16(code);
@@ -223,12 +143,25 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) product(const __gr
 #endif
     }
   int emin = AFTER || PARTIAL ? D::emin : C::emin, steps = 0;
+#if GATHERED
+  constexpr int HALF = THREADS / 2;
+  __shared__ OfA::Table table_a;
+  __shared__ OfB::Table table_b;
+  OfA of_a(table_a, g.a, g.of_a, batch, row, g.m, g.k);
+  OfB of_b(table_b, g.b, g.of_b, batch, col, g.n, g.k);
+  of_a.enter(g.of_a, 0, 0), of_b.enter(g.of_b, 0, HALF);
+  __syncthreads();
+  of_a.fetch(g.of_a), of_b.fetch(g.of_b);
+  __syncthreads();
+  of_a.enter(g.of_a, CHUNK, 0), of_b.enter(g.of_b, CHUNK, HALF);
+#else
 #if !SPARSE
-  Reader<A, TM> of_a(g.a, g.of_a, batch, row, g.m, g.k);
+  OfA of_a(g.a, g.of_a, batch, row, g.m, g.k);
   of_a.fetch(g.of_a);
 #endif
-  Reader<B, TN> of_b(g.b, g.of_b, batch, col, g.n, SPARSE ? 2 * g.k : g.k);
+  OfB of_b(g.b, g.of_b, batch, col, g.n, SPARSE ? 2 * g.k : g.k);
   of_b.fetch(g.of_b);
+#endif
   for (int start = 0; start < g.instructions * INSTRUCTION; start += CHUNK) {
     __syncthreads();
 #if SPARSE
@@ -241,6 +174,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) product(const __gr
     of_b.fetch(g.of_b);
     load_scales(g, p, batch, row, col, start);
     __syncthreads();
+#if GATHERED  // the table's k of the next chunk have been read
+    of_a.enter(g.of_a, start + 2 * CHUNK, 0), of_b.enter(g.of_b, start + 2 * CHUNK, HALF);
+#endif
 #if SETTLED
     settle(p, int(threadIdx.x));
     __syncthreads();
@@ -287,11 +223,18 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) product(const __gr
     EACH (s, RN) {
       const int i = row + y * RM + r, j = col + column(x, s);
       if (i >= g.m || j >= g.n) continue;
+#if HAS_BIAS
+      c[r][s] = with_bias(c[r][s], code_at<Result>(g.bias, batch * g.n + j));
+#endif
       u64 code = result_of<D, Result>(c[r][s], g, batch);
 #if AS_IT_IS
       if (g.instructions == 0)  // D is C, whatever its NaN are
         code = g.c ? code_at<C>(g.c, batch * g.of_c.batch + i * g.of_c.outer + j * g.of_c.along) : 0;
 #endif
+#if GATHERED
+      put_result(g.d, g.of_d.index(batch, i, j), code);
+#else
       put_result(g.d, (batch * g.m + i) * s64(g.n) + j, code);
+#endif
     }
 }

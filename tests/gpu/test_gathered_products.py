@@ -1,0 +1,77 @@
+"""Implicit products on a simulated GPU: kernels that gather factors have the bits of factors that are laid out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from arrays import Array, same
+from convolution_cases import CASES, Case
+from simulated_gpu import SimulatedGpu
+
+import warpmma as wm
+from warpmma.cuda import nvrtc
+from warpmma.gpu import GpuTensor
+from warpmma.isa import parse_any
+from warpmma.products import FMA, ProductOptions
+from warpmma.products.chain import chain_of
+from warpmma.products.gpu_convolutions import launch_of
+
+pytestmark = pytest.mark.skipif(bool(nvrtc.why_no_nvrtc()), reason=nvrtc.why_no_nvrtc())
+
+F16 = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
+ORDERS: Any = [
+    {"forward": "rsc", "data": "-r-sk", "weight": "npq"},
+    {"forward": "cs", "data": "k-s", "weight": "q-n"},
+    {"forward": "c-tsr", "data": "kstr", "weight": "-nq-zp"},
+]
+
+
+def computed(case: Case, name: str, order: str, given: tuple[Array, ...], **more: Any) -> Array:
+    """Compute one product of a convolution on a simulated GPU, codes of D."""
+    gpu: Any = SimulatedGpu(more.pop("hazards", "off"))
+    bias, record = more.pop("bias", None), more.pop("record", None) or parse_any(F16)
+    x, weight, y = given
+    of = {"forward": (x, weight, y), "data": (y, weight, x), "weight": (y, x, weight)}[name]
+    options = ProductOptions(target="sm_90", engine="cuda", **more)
+    out = {"bf16": ml_dtypes.bfloat16, "f16": np.float16, None: np.float32}[options.epilogue]
+    d = np.full(of[2].shape, 7, np.float64 if record.d_type == "f64" else out)
+    d = np.lib.stride_tricks.as_strided(d, d.shape, [s * d.itemsize // of[2].itemsize for s in of[2].strides])
+    layouts = [d if z is of[2] else z for z in given]
+    whole = case.convolution(*layouts)
+    product = {"forward": whole.forward, "data": whole.data, "weight": whole.weights}[name](order)
+    chain = chain_of(record, options, product.shape[3], options.float32)
+    there = {key: _there(gpu, z) for key, z in (("A", of[0]), ("B", of[1]), ("D", d))}
+    added = None if bias is None else _there(gpu, bias)
+    gpu.launch(launch_of(product, chain, {k: v[0] for k, v in there.items()}, added and added[0], options.epilogue))
+    flat = there["D"][1].numpy().view(d.dtype)
+    return np.ascontiguousarray(np.lib.stride_tricks.as_strided(flat, d.shape, d.strides))
+
+
+def _there(gpu: SimulatedGpu, x: Array) -> tuple[GpuTensor, Any]:
+    """Copy an array's memory, all of which it covers, to the device."""
+    flat = np.lib.stride_tricks.as_strided(x, (x.size,), (x.itemsize,))
+    memory = gpu.device.array(flat.copy().view(f"u{x.itemsize}"))
+    return GpuTensor(address=memory.address, shape=x.shape, strides=(), dtype=x.dtype, device=0, owner=memory), memory
+
+
+def agree(case: Case, name: str, order: str, dtype: Any = np.float16, *, last: bool = False, **more: Any) -> None:
+    given = case.drawn(dtype)
+    a, b = case.factors(name, order, *given)
+    if last:
+        given = tuple(np.moveaxis(np.ascontiguousarray(np.moveaxis(z, 1, -1)), -1, 1) for z in given)  # type: ignore[assignment]
+    options = {key: value for key, value in more.items() if key not in ("bias", "record", "hazards")}
+    d = np.asarray(wm.matmul(a, b, target="sm_90", **options))
+    if (bias := more.get("bias")) is not None:
+        d = (d + bias.reshape(case.groups, 1, -1).astype(d.dtype)).astype(d.dtype)
+    found = computed(case, name, order, given, **more)
+    wide = f"u{found.itemsize}"
+    same(found.view(wide), np.ascontiguousarray(case.image(name, d)).view(wide))
+
+
+@pytest.mark.parametrize("name", ["forward", "data", "weight"])
+@pytest.mark.parametrize(("case", "orders"), list(zip(CASES, ORDERS, strict=True)), ids=["2", "1", "3"])
+def test_every_gradient_and_dimension(case: Case, orders: dict[str, str], name: str) -> None:
+    agree(case, name, orders[name])
