@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import ml_dtypes
@@ -13,8 +14,10 @@ from simulated_gpu import SimulatedGpu
 
 import warpmma as wm
 from warpmma.cuda import nvrtc
+from warpmma.errors import UnsupportedError
 from warpmma.gpu import GpuTensor
 from warpmma.isa import parse_any
+from warpmma.operations import operation
 from warpmma.products import FMA, ProductOptions
 from warpmma.products.chain import chain_of
 from warpmma.products.gpu_convolutions import launch_of
@@ -75,3 +78,50 @@ def agree(case: Case, name: str, order: str, dtype: Any = np.float16, *, last: b
 @pytest.mark.parametrize(("case", "orders"), list(zip(CASES, ORDERS, strict=True)), ids=["2", "1", "3"])
 def test_every_gradient_and_dimension(case: Case, orders: dict[str, str], name: str) -> None:
     agree(case, name, orders[name])
+
+
+def test_biases_and_rounding() -> None:
+    case = CASES[0]
+    for epilogue, dtype in (("bf16", ml_dtypes.bfloat16), ("f16", np.float16)):
+        bias = np.random.default_rng(0).standard_normal(case.weight[0]).astype(dtype)
+        a, b = case.factors("forward", "rsc", *(given := case.drawn(np.float16)))
+        sums = np.asarray(wm.matmul(a, b, target="sm_90")) + bias.reshape(case.groups, 1, -1).astype(np.float32)
+        found = computed(case, "forward", "rsc", given, bias=bias, epilogue=epilogue)
+        same(found.view(np.uint16), np.ascontiguousarray(case.image("forward", sums.astype(dtype))).view(np.uint16))
+
+
+def test_channels_that_lie_last_and_split_k() -> None:
+    agree(CASES[0], "data", "k-rs", last=True, split_k=2)
+    agree(CASES[0], "weight", "pqn", last=True, promote_every=16)
+
+
+@pytest.mark.parametrize("float32", ["ieee", "tf32"])
+def test_float32(float32: Any) -> None:
+    record = FMA if float32 == "ieee" else parse_any("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32")
+    agree(CASES[1], "data", "k-s", np.float32, float32=float32, record=record)
+
+
+def test_float64_with_nan() -> None:
+    """Payloads of NaN pass through sums, and through the addition of a bias."""
+    case, record = CASES[1], parse_any("mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64")
+    x, weight, y = case.drawn(np.float64)
+    x.view(np.uint64)[0, 0, 3], x[1, 2, 4] = 0xFFF0000000000123, np.inf
+    bias = np.random.default_rng(0).standard_normal(case.weight[0])
+    bias.view(np.uint64)[2] = 0x7FF8000000000777
+    a, b = case.factors("forward", "sc", x, weight, y)
+    d = np.asarray(wm.matmul(a, b, target="sm_90")).view(np.uint64)
+    added = operation("fma.rn.f64").compute(
+        *np.broadcast_arrays(d, np.float64(1).view(np.uint64), bias.view(np.uint64))
+    )[0]
+    found = computed(case, "forward", "sc", (x, weight, y), bias=bias, record=record)
+    same(found.view(np.uint64), np.ascontiguousarray(case.image("forward", added)))
+
+
+def test_no_kernel_has_a_race() -> None:
+    agree(CASES[1], "forward", "sc", hazards="error")
+
+
+def test_strides_that_the_kernel_cannot_hold() -> None:
+    case = replace(CASES[1], stride=(1 << 31,))
+    with pytest.raises(UnsupportedError, match=r"strides of a convolution are .* below 2147483648"):
+        computed(case, "data", "sk", case.drawn(np.float16))

@@ -51,7 +51,9 @@ class Case:
         inputs, outputs, kernel = (letters[-len(self.stride) :] for letters in (INPUT, OUTPUT, KERNEL))
         w = _letters(weight.reshape(self.groups, -1, *weight.shape[1:]), f"gkc{kernel}")
         if name == "data":
-            apart = np.zeros((*y.shape[:2], *((n - 1) * s + 1 for n, s in zip(y.shape[2:], self.stride, strict=True))), y.dtype)
+            apart = np.zeros(
+                (*y.shape[:2], *((n - 1) * s + 1 for n, s in zip(y.shape[2:], self.stride, strict=True))), y.dtype
+            )
             apart[(..., *(slice(None, None, s) for s in self.stride))] = y
             moved = zip(self.padding, self.dilation, weight.shape[2:], strict=True)
             back = [e * (k - 1) - p for p, e, k in moved]
@@ -118,5 +120,3 @@ def _matrix(of: tuple[Array, str], lanes: str, order: str) -> Array:
     x = x.transpose([letters.index(i) for i in "g" + lanes + along])
     g, *sizes = x.shape
     return np.ascontiguousarray(x).reshape(g, int(np.prod(sizes[: len(lanes)])), -1)
-
-

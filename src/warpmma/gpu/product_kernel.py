@@ -128,7 +128,13 @@ def kernel_of(form: ProductForm) -> ProductKernel:
     formats = [_format("A", recipe.a, recipe.convert), _format("B", recipe.b, recipe.convert)]
     formats += [_format("C", recipe.c), _format("D", recipe.d), _format("Result", form.result)]
     scale = [_scale(recipe.scale)] if recipe.scale else []
-    body = ("panels.cuh", _SOURCE[type(unit)], "reader.cuh", *(["gathered.cuh"] if form.gathered else []), "product.cuh")
+    body = (
+        "panels.cuh",
+        _SOURCE[type(unit)],
+        "reader.cuh",
+        *(["gathered.cuh"] if form.gathered else []),
+        "product.cuh",
+    )
     text = [*defined, _source("numbers.cuh"), f"typedef {code} Code;", *formats, *scale, *map(_source, body)]
     return ProductKernel(text="\n".join(text), rows=rows * _SIDE, columns=columns * _SIDE, instruction=instruction)
 

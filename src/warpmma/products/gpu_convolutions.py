@@ -56,7 +56,9 @@ def launch_of(
     a = _gathered(product, product.a, product.rows, given["A"].address, given["A"].dtype.itemsize)
     b = _gathered(product, product.b, product.columns, given["B"].address, given["B"].dtype.itemsize)
     if not (a.is_small and b.is_small):
-        raise UnsupportedError(f"strides of a convolution are {[x.apart for x in product.a.moved]}; expected less")
+        raise UnsupportedError(
+            f"strides of a convolution are {[x.apart for x in product.a.moved]}; expected their product below {1 << 31}"
+        )
     record = chain.instruction
     form = replace(
         form_of(chain, output_format(record, epilogue).name), gathered=(len(a.coordinates), len(b.coordinates)),

@@ -41,9 +41,7 @@ class ConvolutionOrders:
         for name in given:
             if name not in known:
                 listed = ", ".join(map(repr, known))
-                raise OperandError(
-                    f"convolution_k has {shown(name)}; expected {listed}{suggestion(name, known)}"
-                )
+                raise OperandError(f"convolution_k has {shown(name)}; expected {listed}{suggestion(name, known)}")
         return cls(**{name: _checked(name, order) for name, order in given.items()})
 
     def in_dimensions(self, name: str, dimensions: int) -> str:

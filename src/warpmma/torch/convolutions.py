@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 
-from ..formats import FORMATS
 from ..gpu import is_on_gpu
 from ..products import Convolution, FloatFma, ImplicitProduct, Layout, ProductOptions, boundaries, convolved_on_gpu
 from .laid_out import Spans, multiplied_in_parts

@@ -91,7 +91,9 @@ def _fill(
     span: Mapping[str, tuple[int, int]],
 ) -> None:  # fmt: skip
     """Copy what each place of the kernel brings together."""
-    places = {next(iter(moved.steps.keys() - {letter})): moved for moved, letter in zip(factor.moved, kernel, strict=True)}
+    places = {
+        next(iter(moved.steps.keys() - {letter})): moved for moved, letter in zip(factor.moved, kernel, strict=True)
+    }
     others = [letter for letter in letters if letter not in kernel]
     sizes = [places[i].size if i in places else span[i][1] - span[i][0] for i in others]
     strides = [places[i].stride if i in places else factor.strides[i] for i in others]
@@ -115,9 +117,7 @@ def _fill(
         out[tuple(into)] = source[tuple(pairs[i][1] if i in pairs else slice(None) for i in others)]  # type: ignore[index]
 
 
-def _meeting(
-    moved: Moved, kernel: Mapping[str, int], place: str, span: tuple[int, int]
-) -> tuple[slice, slice] | None:
+def _meeting(moved: Moved, kernel: Mapping[str, int], place: str, span: tuple[int, int]) -> tuple[slice, slice] | None:
     """Return which places of a part, and which of the image, a place of the kernel brings together."""
     base = moved.first + sum(moved.steps.get(letter, 0) * value for letter, value in kernel.items())
     step, apart, (low, high) = moved.steps[place], moved.apart, span
