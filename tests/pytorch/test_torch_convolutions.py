@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -9,15 +10,19 @@ import pytest
 from arrays import Array, same
 from convolution_cases import CASES, Case
 from oracles import skip_without
+from simulated_gpu import SimulatedGpu
 
 import warpmma as wm
 from warpmma._arrays import as_array
+from warpmma.cuda import nvrtc
 from warpmma.errors import OperandError
+from warpmma.gpu import GpuTensor
+from warpmma.products import gpu_convolutions
 
 skip_without("PyTorch")
 from torch_cases import array, same_tensor, torch  # noqa: E402
 
-from warpmma.torch import laid_out  # noqa: E402
+from warpmma.torch import convolutions, laid_out  # noqa: E402
 from warpmma.torch.convolution_orders import ConvolutionOrders  # noqa: E402
 
 functional = torch.nn.functional
@@ -234,3 +239,33 @@ def test_depth_goes_before_rows() -> None:
     assert [orders.in_dimensions("forward", n) for n in (1, 2, 3)] == ["cs", "c-rs", "c-t-rs"]
     assert [orders.in_dimensions("weight", n) for n in (1, 2, 3)] == ["qn", "qpn", "-zqpn"]
     assert [orders.in_dimensions("data", n) for n in (1, 2, 3)] == ["-sk", "-r-sk", "-t-r-sk"]
+
+
+@pytest.mark.skipif(bool(nvrtc.why_no_nvrtc()), reason=nvrtc.why_no_nvrtc())
+def test_tensors_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The way of tensors on a GPU, to a simulated one."""
+    simulated = SimulatedGpu("off")
+    storages: dict[str, Any] = {}
+
+    def read(x: Any, name: str, stream: int) -> GpuTensor:
+        storage = torch.empty(0, dtype=torch.uint8).set_(x.untyped_storage())
+        storages[name] = storage, simulated.device.array(storage.numpy())
+        address = storages[name][1].address + x.storage_offset() * x.element_size()
+        return GpuTensor(address=address, shape=(), strides=(), dtype=array(x).dtype, device=0, owner=None)
+
+    def launch(what: Any, stream: int) -> None:
+        SimulatedGpu.launch(simulated, what, stream)
+        storage, memory = storages["D"]
+        storage.copy_(torch.from_numpy(memory.numpy()))
+
+    case, bias = CASES[0], drawn(CASES[0].weight[0], dtype="bfloat16")
+    given = leaves(case, "bfloat16", last=True)
+    here, _ = computed(case, given, bias)
+    monkeypatch.setattr(convolutions, "is_on_gpu", lambda x: True)
+    monkeypatch.setattr(gpu_convolutions, "stream_of", lambda x: 0)
+    monkeypatch.setattr(gpu_convolutions, "read", read)
+    monkeypatch.setattr(gpu_convolutions, "gpu", lambda number: SimpleNamespace(launch=launch))
+    there, report = computed(case, given, bias)
+    for name, d in here.items():
+        same_tensor(there[name], d)
+    assert len(simulated.launches) == report.products.total() == 3
