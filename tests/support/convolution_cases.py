@@ -54,7 +54,8 @@ class Case:
             apart = np.zeros(
                 (*y.shape[:2], *((n - 1) * s + 1 for n, s in zip(y.shape[2:], self.stride, strict=True))), y.dtype
             )
-            apart[(..., *(slice(None, None, s) for s in self.stride))] = y
+            between: Any = (..., *(slice(None, None, s) for s in self.stride))
+            apart[between] = y
             moved = zip(self.padding, self.dilation, weight.shape[2:], strict=True)
             back = [e * (k - 1) - p for p, e, k in moved]
             turned = _seen(apart, x.shape[2:], weight.shape[2:], [1] * len(back), back, self.dilation)

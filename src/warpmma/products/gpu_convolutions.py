@@ -94,7 +94,7 @@ def _gathered(product: ImplicitProduct, factor: Factor, lanes: str, address: int
 
 def _target(product: ImplicitProduct) -> tuple[int, int, int, int, int]:
     """Return where the result lies: the places of an image are one run, and so are columns."""
-    outer, *places = product.rows
+    outer, places = product.rows[0], product.rows[1:]
     run = product.size(places)
     of = product.d
     if not places:
