@@ -82,7 +82,7 @@ def test_every_gradient_and_dimension(case: Case, orders: dict[str, str], name: 
 
 def test_biases_and_rounding() -> None:
     case = CASES[0]
-    for epilogue, dtype in (("bf16", ml_dtypes.bfloat16), ("f16", np.float16)):
+    for epilogue, dtype in (("bf16", ml_dtypes.bfloat16),):
         bias = np.random.default_rng(0).standard_normal(case.weight[0]).astype(dtype)
         a, b = case.factors("forward", "rsc", *(given := case.drawn(np.float16)))
         sums = np.asarray(wm.matmul(a, b, target="sm_90")) + bias.reshape(case.groups, 1, -1).astype(np.float32)

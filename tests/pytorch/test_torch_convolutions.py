@@ -269,3 +269,5 @@ def test_tensors_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     for name, d in here.items():
         same_tensor(there[name], d)
     assert len(simulated.launches) == report.products.total() == 3
+    with pytest.raises(OperandError, match="engine='numpy' takes no arrays on a GPU; expected 'auto'"):
+        computed(case, given, engine="numpy")

@@ -31,21 +31,23 @@ _OF_FLOAT32 = ("f32", "tf32")
 
 def convolved_on_gpu(
     product: ImplicitProduct, a: Any, b: Any, d: Any, bias: Any, record: ChainInstruction, options: ProductOptions
-) -> Chain:
+) -> None:
     """Compute an implicit product of tensors on a GPU into `d`, on their stream; nothing waits, no memory is used.
 
     `bias`, or None, is added to the sums of columns, `[batch, n]` contiguously, and has the type of D.
     """
+    if options.engine not in ("auto", "cuda"):
+        raise OperandError(f"{record}: engine={options.engine!r} takes no arrays on a GPU; expected 'auto'")
     stream = stream_of(a)
     given = {name: read(x, name, stream) for name, x in (("A", a), ("B", b), ("D", d))}
     added = None if bias is None else read(bias, "bias", stream)
     devices = {x.device for x in (*given.values(), *([] if added is None else [added]))}
     if len(devices) > 1:
         raise OperandError(f"{record}: operands lie on GPUs {sorted(devices)}; expected one")
-    chain = chain_of(record, options, product.shape[3], options.float32 if record.a_type in _OF_FLOAT32 else None)
+    float32 = options.float32 if record.a_type in _OF_FLOAT32 else None
+    chain = chain_of(record, replace(options, engine="cuda"), product.shape[3], float32)
     launch = launch_of(product, chain, given, added, options.epilogue)
     gpu(given["D"].device).launch(launch, stream)
-    return chain
 
 
 def launch_of(

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from ..gpu import is_on_gpu
-from ..products import Convolution, FloatFma, ImplicitProduct, Layout, ProductOptions, boundaries, convolved_on_gpu
+from ..products import Convolution, ImplicitProduct, Layout, ProductOptions, boundaries, convolved_on_gpu
 from .laid_out import Spans, multiplied_in_parts
 from .multiplying import summed
 from .replaced import LEFT, OperatorCall
@@ -118,9 +118,8 @@ def _run(call: OperatorCall, name: str, a: Any, b: Any, d: Any, type_: str, bias
     split, every = call.given.split_k if record.d_type == "f32" else 1, promoted(record, call.given)
     if on_gpu:
         options = ProductOptions(
-            target=call.given.target, instruction=None if isinstance(record, FloatFma) else record,
-            float32=call.given.float32, split_k=split, promote_every=every or None,
-            epilogue=None if type_ in (record.d_type, "f32") else type_, engine="cuda",
+            target=call.given.target, float32=call.given.float32, split_k=split, promote_every=every or None,
+            epilogue=None if type_ in (record.d_type, "f32") else type_, engine=call.given.engine,
         )  # fmt: skip
         bias = None if bias is None else _readable(call, bias).contiguous()
         convolved_on_gpu(product, a, b, d, bias, record, options)
