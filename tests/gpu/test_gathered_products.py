@@ -20,7 +20,7 @@ from warpmma.isa import parse_any
 from warpmma.operations import operation
 from warpmma.products import FMA, ProductOptions
 from warpmma.products.chain import chain_of
-from warpmma.products.gpu_convolutions import launch_of
+from warpmma.products.gpu_implicit import launch_of
 
 pytestmark = pytest.mark.skipif(bool(nvrtc.why_no_nvrtc()), reason=nvrtc.why_no_nvrtc())
 

@@ -17,12 +17,12 @@ from warpmma._arrays import as_array
 from warpmma.cuda import nvrtc
 from warpmma.errors import OperandError
 from warpmma.gpu import GpuTensor
-from warpmma.products import gpu_convolutions
+from warpmma.products import gpu_implicit
 
 skip_without("PyTorch")
 from torch_cases import array, same_tensor, torch  # noqa: E402
 
-from warpmma.torch import convolutions, laid_out  # noqa: E402
+from warpmma.torch import convolutions, laid_out_parts  # noqa: E402
 from warpmma.torch.convolution_orders import ConvolutionOrders  # noqa: E402
 
 functional = torch.nn.functional
@@ -162,16 +162,16 @@ def test_no_bit_depends_on_parts(case: Case, monkeypatch: pytest.MonkeyPatch) ->
     given, bias = leaves(case, "bfloat16"), drawn(case.weight[0], dtype="bfloat16")
     whole, _ = computed(case, given, bias)
     sizes: list[int] = []
-    lay = laid_out.laid_out
+    lay = laid_out_parts.laid_out
 
     def watched(*x: Any) -> Any:
         sizes.append((part := lay(*x)).numel())
         return part
 
-    monkeypatch.setattr(laid_out, "laid_out", watched)
+    monkeypatch.setattr(laid_out_parts, "laid_out", watched)
     for most in (0, 500, 2000):
         sizes.clear()
-        monkeypatch.setattr(laid_out, "MOST", most)
+        monkeypatch.setattr(laid_out_parts, "MOST", most)
         for found, wanted in zip(computed(case, given, bias)[0].values(), whole.values(), strict=True):
             same_tensor(found, wanted)
         longest = max(
@@ -262,9 +262,9 @@ def test_tensors_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     given = leaves(case, "bfloat16", last=True)
     here, _ = computed(case, given, bias)
     monkeypatch.setattr(convolutions, "is_on_gpu", lambda x: True)
-    monkeypatch.setattr(gpu_convolutions, "stream_of", lambda x: 0)
-    monkeypatch.setattr(gpu_convolutions, "read", read)
-    monkeypatch.setattr(gpu_convolutions, "gpu", lambda number: SimpleNamespace(launch=launch))
+    monkeypatch.setattr(gpu_implicit, "stream_of", lambda x: 0)
+    monkeypatch.setattr(gpu_implicit, "read", read)
+    monkeypatch.setattr(gpu_implicit, "gpu", lambda number: SimpleNamespace(launch=launch))
     there, report = computed(case, given, bias)
     for name, d in here.items():
         same_tensor(there[name], d)

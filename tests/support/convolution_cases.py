@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from arrays import Array
 
-from warpmma.products import Convolution, Layout
+from warpmma.products import Convolution, TensorLayout
 
 INPUT, OUTPUT, KERNEL = "dhw", "zpq", "trs"
 
@@ -40,7 +40,7 @@ class Case:
 
     def convolution(self, x: Any, weight: Any, y: Any) -> Convolution:
         """Describe it for arrays as they lie."""
-        of = [Layout(shape=z.shape, strides=[n // z.itemsize for n in z.strides]) for z in (x, weight, y)]
+        of = [TensorLayout(shape=z.shape, strides=[n // z.itemsize for n in z.strides]) for z in (x, weight, y)]
         return Convolution(
             input=of[0], weight=of[1], output=of[2], groups=self.groups, stride=self.stride, padding=self.padding,
             dilation=self.dilation,

@@ -2,7 +2,6 @@
 
 from .chain import Chain, Operands, ProductEngine, ProductOptions, boundaries
 from .choice import Choice, Lazy, Options, choice_of, choose, default_instruction, is_dask
-from .convolutions import Convolution, Factor, ImplicitProduct, Layout, Moved
 from .float32 import (
     FLOAT32,
     FMA,
@@ -14,15 +13,16 @@ from .float32 import (
     evidence_on,
     recipe_on,
 )
-from .gpu_convolutions import convolved_on_gpu
+from .gpu_implicit import convolved_on_gpu
+from .implicit import Convolution, ImplicitFactor, ImplicitProduct, Moved, TensorLayout
 from .operands import Given, Multiplicand
 from .results import finish
 from .tiling import Product, computed, matmul, multiply, prepare, prepared
 
 __all__ = [
-    "FLOAT32", "FMA", "Chain", "ChainInstruction", "Choice", "Convolution", "Factor", "Float32", "Float32Way",
-    "FloatFma", "Given", "ImplicitProduct", "Layout", "Lazy", "Moved", "Multiplicand", "Operands", "Options", "Product",
-    "ProductEngine", "ProductOptions", "boundaries", "checked_float32", "choice_of", "choose", "computed",
-    "convolved_on_gpu", "default_instruction", "evidence_on", "finish", "is_dask", "matmul", "multiply", "prepare",
-    "prepared", "recipe_on",
+    "FLOAT32", "FMA", "Chain", "ChainInstruction", "Choice", "Convolution", "Float32", "Float32Way", "FloatFma",
+    "Given", "ImplicitFactor", "ImplicitProduct", "Lazy", "Moved", "Multiplicand", "Operands", "Options", "Product",
+    "ProductEngine", "ProductOptions", "TensorLayout", "boundaries", "checked_float32", "choice_of", "choose",
+    "computed", "convolved_on_gpu", "default_instruction", "evidence_on", "finish", "is_dask", "matmul", "multiply",
+    "prepare", "prepared", "recipe_on",
 ]  # fmt: skip

@@ -1,6 +1,6 @@
 """Convolutions, transposed ones, and their gradients, as products with a stated order of k.
 
-1. Which elements meet is what `products.convolutions` says. The order of k is that of the option `convolution_k`: by
+1. Which elements meet is what `products.implicit` says. The order of k is that of the option `convolution_k`: by
    default (r, s, c) for the output; for the gradient of the input (r, s, k), the kernel turned around, as the gradient
    is a convolution with it; for that of the weight (n, p, q). What lies outside of an image, or between elements of a
    stride, is +0, and multiplied like any element.
@@ -8,7 +8,7 @@
 3. A transposed convolution is the gradient of an input, and takes its order of k; its gradients are a convolution, and
    the gradient of a weight.
 4. On a GPU the kernel gathers its factors, and writes the rounded result: no memory is used beside. On the CPU parts of
-   the factors are laid out, as `laid_out` says.
+   the factors are laid out, as `laid_out_parts` says.
 5. Results lie in memory channels last, where the input or the weight does; gradients of weights as the weight.
 
 The order is a choice: libraries have many kernels, and take one by size.
@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 
 from ..gpu import is_on_gpu
-from ..products import Convolution, ImplicitProduct, Layout, ProductOptions, boundaries, convolved_on_gpu
-from .laid_out import Spans, multiplied_in_parts
+from ..products import Convolution, ImplicitProduct, ProductOptions, TensorLayout, boundaries, convolved_on_gpu
+from .laid_out_parts import Spans, multiplied_in_parts
 from .multiplying import summed
 from .replaced import LEFT, OperatorCall
 from .report import ReplacedProduct
@@ -142,8 +142,8 @@ def _readable(call: OperatorCall, x: Any) -> Any:
     return x
 
 
-def _layout(x: Any) -> Layout:
-    return Layout(shape=tuple(x.shape), strides=x.stride())
+def _layout(x: Any) -> TensorLayout:
+    return TensorLayout(shape=tuple(x.shape), strides=x.stride())
 
 
 def _part(call: OperatorCall, product: ImplicitProduct, type_: str, bias: Any) -> Any:

@@ -11,7 +11,7 @@ from itertools import product as all_of
 from math import prod
 from typing import Any
 
-from ..products import Factor, ImplicitProduct, Moved
+from ..products import ImplicitFactor, ImplicitProduct, Moved
 
 MOST = 64 << 20
 
@@ -53,7 +53,7 @@ def _count(product: ImplicitProduct, letter: str, spans: Spans) -> int:
 
 
 def _parts(letters: str, sizes: Mapping[str, int], most: int) -> Iterator[dict[str, tuple[int, int]]]:
-    """Cut digits, the last of which is the fastest, into parts of at most so many values together, or one."""
+    """Cut digits, the last is the fastest, into parts of at most so many values together, or one."""
     if not letters:
         yield {}
         return
@@ -69,7 +69,7 @@ def _parts(letters: str, sizes: Mapping[str, int], most: int) -> Iterator[dict[s
             yield {**part, first: (start, start + 1)}
 
 
-def laid_out(product: ImplicitProduct, x: Any, factor: Factor, lanes: str, spans: Spans) -> Any:
+def laid_out(product: ImplicitProduct, x: Any, factor: ImplicitFactor, lanes: str, spans: Spans) -> Any:
     """Lay a part of a factor out, `[g, lanes, k]`."""
     letters = "g" + lanes + product.along
     span = {letter: _span(product, letter, spans) for letter in letters}
@@ -87,7 +87,7 @@ def laid_out(product: ImplicitProduct, x: Any, factor: Factor, lanes: str, spans
 
 
 def _fill(
-    out: Any, x: Any, product: ImplicitProduct, factor: Factor, letters: str, kernel: list[str],
+    out: Any, x: Any, product: ImplicitProduct, factor: ImplicitFactor, letters: str, kernel: list[str],
     span: Mapping[str, tuple[int, int]],
 ) -> None:  # fmt: skip
     """Copy what each place of the kernel brings together."""

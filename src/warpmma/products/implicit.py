@@ -1,8 +1,8 @@
 """Convolutions and their gradients as implicit products: which elements meet, by letters of their places.
 
 1. Letters name digits: n of images; g of groups, c of input and k of output channels in a group; (d, h, w) of places of
-   the input, (z, p, q) of the output, (t, r, s) of the kernel, of which lower dimensions have the last ones. Along each
-   of them, an element of the kernel brings together input = output x stride + kernel x dilation - padding.
+   the input, (z, p, q) of the output, (t, r, s) of the kernel. Two dimensions have the last two of these, one has the
+   last. Along each, an element of the kernel brings together input = output x stride + kernel x dilation - padding.
 2. The output is a product over (t, r, s) and c: rows are (n, z, p, q), columns k. What the kernel sees outside of the
    input is +0.
 3. The gradient of the input is a product over (t, r, s) and k: rows are (n, d, h, w), columns c. Where no place of the
@@ -37,7 +37,7 @@ class Moved(Shown):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Factor(Shown):
+class ImplicitFactor(Shown):
     """Where elements of a factor lie: strides by letters, and coordinates."""
 
     strides: Mapping[str, int]
@@ -56,7 +56,7 @@ class ImplicitProduct(Shown):
         Letters, the last is the fastest.
     descending : str
         Letters of `along` that descend.
-    a, b : Factor
+    a, b : ImplicitFactor
     d : mapping of str to int
         Strides of the result.
     """
@@ -66,8 +66,8 @@ class ImplicitProduct(Shown):
     columns: str
     along: str
     descending: str
-    a: Factor
-    b: Factor
+    a: ImplicitFactor
+    b: ImplicitFactor
     d: Mapping[str, int]
 
     def size(self, letters: Iterable[str]) -> int:
@@ -81,7 +81,7 @@ class ImplicitProduct(Shown):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Layout(Shown):
+class TensorLayout(Shown):
     """Shape and strides of a tensor `[image, channel, *places]`, or `[output channel, input channel, *places]`."""
 
     shape: Sequence[int]
@@ -92,9 +92,9 @@ class Layout(Shown):
 class Convolution(Shown):
     """A convolution: its input, weight and output, and for each dimension of a place how the kernel moves."""
 
-    input: Layout
-    weight: Layout
-    output: Layout
+    input: TensorLayout
+    weight: TensorLayout
+    output: TensorLayout
     groups: int
     stride: Sequence[int]
     padding: Sequence[int]
@@ -128,7 +128,7 @@ class Convolution(Shown):
                 self.stride, strict=True,
             )
         ]  # fmt: skip
-        gradient = Factor(strides=self._channels(self.output, "k"), moved=moved)
+        gradient = ImplicitFactor(strides=self._channels(self.output, "k"), moved=moved)
         return self._product(f"n{inputs}", "c", order, gradient, self._of_weight(), self._of_image("c"))
 
     def weights(self, order: str) -> ImplicitProduct:
@@ -138,19 +138,21 @@ class Convolution(Shown):
         columns = sorted(letters, key=lambda x: -of_weight.strides[x])
         return self._product("k", "".join(columns), order, self._of_image("k"), self._seen(), of_weight)
 
-    def _product(self, rows: str, columns: str, order: str, a: Factor, b: Factor, d: Factor) -> ImplicitProduct:
+    def _product(
+        self, rows: str, columns: str, order: str, a: ImplicitFactor, b: ImplicitFactor, d: ImplicitFactor
+    ) -> ImplicitProduct:
         along = order.replace("-", "")
         descending = "".join(x for x in along if f"-{x}" in order)
         return ImplicitProduct(
             sizes=self.sizes, rows=rows, columns=columns, along=along, descending=descending, a=a, b=b, d=d.strides
         )
 
-    def _channels(self, of: Layout, letter: str) -> dict[str, int]:
+    def _channels(self, of: TensorLayout, letter: str) -> dict[str, int]:
         """Return the strides of images, groups and channels."""
         image, channel = of.strides[:2]
         return {"n": image, "g": channel * self.sizes[letter], letter: channel}
 
-    def _seen(self) -> Factor:
+    def _seen(self) -> ImplicitFactor:
         """Return the input, as places of the output see it."""
         _, places, kernel = self._letters
         moved = [
@@ -160,14 +162,14 @@ class Convolution(Shown):
                 self.dilation, strict=True,
             )
         ]  # fmt: skip
-        return Factor(strides=self._channels(self.input, "c"), moved=moved)
+        return ImplicitFactor(strides=self._channels(self.input, "c"), moved=moved)
 
-    def _of_image(self, letter: str) -> Factor:
+    def _of_image(self, letter: str) -> ImplicitFactor:
         """Return the output, or of the letter c the input, as it lies in memory."""
         of, places = (self.output, self._letters[1]) if letter == "k" else (self.input, self._letters[0])
-        return Factor(strides={**self._channels(of, letter), **dict(zip(places, of.strides[2:], strict=True))})
+        return ImplicitFactor(strides={**self._channels(of, letter), **dict(zip(places, of.strides[2:], strict=True))})
 
-    def _of_weight(self) -> Factor:
+    def _of_weight(self) -> ImplicitFactor:
         outer, inner, *places = self.weight.strides
         of_places = dict(zip(self._letters[2], places, strict=True))
-        return Factor(strides={"g": outer * self.sizes["k"], "k": outer, "c": inner, **of_places})
+        return ImplicitFactor(strides={"g": outer * self.sizes["k"], "k": outer, "c": inner, **of_places})

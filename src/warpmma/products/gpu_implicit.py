@@ -21,9 +21,9 @@ from ..gpu import (
     stream_of,
 )
 from .chain import Chain, ProductOptions, chain_of
-from .convolutions import Factor, ImplicitProduct
 from .float32 import ChainInstruction
 from .gpu_products import form_of
+from .implicit import ImplicitFactor, ImplicitProduct
 from .results import output_format
 
 _OF_FLOAT32 = ("f32", "tf32")
@@ -72,7 +72,7 @@ def launch_of(
     )  # fmt: skip
 
 
-def _gathered(product: ImplicitProduct, factor: Factor, lanes: str, address: int, size: int) -> GatheredFactor:
+def _gathered(product: ImplicitProduct, factor: ImplicitFactor, lanes: str, address: int, size: int) -> GatheredFactor:
     """Describe a factor by digits; one that descends begins with its last value."""
 
     def digit(letter: str, sign: int = 1) -> Digit:
