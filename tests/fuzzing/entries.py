@@ -159,6 +159,14 @@ INNER: dict[str, str] = {
         )),
         "for rooms above, which `matmul` is one of",
     ),
+    **dict.fromkeys(
+        (f"warpmma.products:{x}" for x in (
+            "Convolution", "Convolution.data", "Convolution.forward", "Convolution.sizes", "Convolution.weights",
+            "ImplicitFactor", "ImplicitProduct", "ImplicitProduct.shape", "ImplicitProduct.size", "Moved",
+            "TensorLayout", "convolved_on_gpu",
+        )),
+        "for `torch.arithmetic`, of tensors whose shapes are checked",
+    ),
     "warpmma.products:boundaries": "for rooms above, of a k and slices that are checked",
     **dict.fromkeys(("warpmma.isa:explained", "warpmma.isa:near"), "for texts that `bare` has read"),
     **dict.fromkeys(

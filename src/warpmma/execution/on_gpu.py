@@ -18,6 +18,7 @@ from ..gpu import (
     check_dense_a,
     check_one_gpu,
     gpu,
+    kernel_of,
     product_in_place,
     read,
     read_operand,
@@ -67,7 +68,10 @@ def mma_on_gpu(
         width=sparse_a(record).pattern.width if record.sparse else 0, sparse=sparse, scales=record.scales_per_row,
         result=record.d_type,
     )  # fmt: skip
-    return product_in_place(mine, form, given, batch, a, record.format("D"), slices=(0, record.k), stream=stream)
+    return product_in_place(
+        mine, kernel_of(form), given, batch, a, record.format("D"), sparse=bool(form.width), slices=(0, record.k),
+        stream=stream,
+    )  # fmt: skip
 
 
 def _matrix(record: MatrixInstruction, name: Operand, x: Any, stream: int) -> GpuTensor:

@@ -8,6 +8,7 @@ where they lie, and `sparse_check` checks a sparse A there. A simulated device r
 
 from .cuda_driver import CudaGpu, HostCopies, gpu, why_no_gpu
 from .device_arrays import GpuTensor, check_one_gpu, dtype_of, empty_like, is_on_gpu, read, read_operand, stream_of
+from .gathered import Coordinate, Digit, GatheredFactor, GatheredProduct
 from .host_products import product_of_codes
 from .in_place import InPlace, product_in_place
 from .instruction_kernel import HardwareForm, check_gpu, hardware_kernel
@@ -21,7 +22,11 @@ __all__ = [
     "MOST_SLICES",
     "NOTHING",
     "OPTIONS",
+    "Coordinate",
     "CudaGpu",
+    "Digit",
+    "GatheredFactor",
+    "GatheredProduct",
     "GpuTensor",
     "HardwareForm",
     "HostCopies",

@@ -87,7 +87,6 @@ def hardware_kernel(form: HardwareForm) -> ProductKernel:
         "SIDE_BY_SIDE": side_by_side, "PARTIAL": int(form.partial), "TO_TF32": int(form.to_tf32),
         "HAS_ALPHA": int(form.alpha), "AS_IT_IS": int(as_it_is),
         "REGISTERS_AS_THEY_ARE": int(as_it_is and not form.partial), "NEXT_C": int(d_type == record.c_type),
-        "BY_INSTRUCTION": 1,
     }  # fmt: skip
     if isinstance(record, WarpgroupInstruction):
         numbers |= _shared(record)
@@ -99,7 +98,7 @@ def hardware_kernel(form: HardwareForm) -> ProductKernel:
         *(f"#define {name} {value}" for name, value in numbers.items()), source("numbers.cuh"),
         f"typedef {'u64' if 'f64' in (record.a_type, d_type) else 'u32'} Code;",
         f"typedef {_VALUES.get(d_type, 'float')} Value;", *formats, format_constants("Result", form.result),
-        source("product.cuh"), *_fragments(record), _instruction(record), source("instruction.cuh"),
+        source("matrices.cuh"), source("product.cuh"), *_fragments(record), _instruction(record), source("instruction.cuh"),
     ]  # fmt: skip
     return ProductKernel(
         text="\n".join(text), rows=record.m * (THREADS // team), columns=record.n * side_by_side,

@@ -64,6 +64,10 @@ class ProductForm(Shown):
         Whether D is multiplied by a factor for each matrix of the batch.
     result : str
         Format to which D is rounded; D's own, where it is not.
+    gathered : (int, int), optional
+        Of an implicit product: how many coordinates A and B have, as `gathered.GatheredProduct` says.
+    bias : bool
+        Of an implicit product: whether a number for each column, of the result's type, is added to the sums.
     """
 
     recipe: Recipe
@@ -75,6 +79,8 @@ class ProductForm(Shown):
     to_tf32: bool = False
     alpha: bool = False
     result: str
+    gathered: tuple[int, int] | None = None
+    bias: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,7 +122,8 @@ def kernel_of(form: ProductForm) -> ProductKernel:
         "IN_ORDER": int(in_order), "SETTLED": int(isinstance(unit, GroupedDotAdd)),
         "BLOCKS": blocks, "CHAINS_OF_FMA": int(isinstance(unit, FmaChain)),
         "SCALED": int(form.scales > 0), "SCALE_NAN": (floating(recipe.scale).nan_code or 0) if recipe.scale else 0,
-        "TO_TF32": int(form.to_tf32),
+        "TO_TF32": int(form.to_tf32), "GATHERED": int(form.gathered is not None), "HAS_BIAS": int(form.bias),
+        **({} if form.gathered is None else dict(zip(("COORDINATES_A", "COORDINATES_B"), form.gathered, strict=True))),
         "AS_IT_IS": int(form.result == recipe.d == recipe.c and not form.alpha), **_of_unit(recipe, step, logical),
     }  # fmt: skip
     words_of = {"VALUE": "double" if recipe.d == "f64" else "float", "FUSED": _fused(recipe)}
@@ -131,7 +138,10 @@ def kernel_of(form: ProductForm) -> ProductKernel:
     ]
     scale = [_scale(recipe.scale)] if recipe.scale else []
     sparse = [sparse_text(form.width, recipe.a)] if form.width else []
-    body = ("panels.cuh", _SOURCE[type(unit)], "product.cuh")
+    body = [
+        "panels.cuh", _SOURCE[type(unit)], "matrices.cuh", "reader.cuh", *(["gathered.cuh"] if form.gathered else []),
+        "product.cuh", "tiles.cuh",
+    ]  # fmt: skip
     text = [*defined, source("numbers.cuh"), f"typedef {code} Code;", *formats, *scale, *sparse, *map(source, body)]
     return ProductKernel(text="\n".join(text), rows=rows * _SIDE, columns=columns * _SIDE, instruction=instruction)
 
