@@ -111,7 +111,7 @@ class Transformer(torch.nn.Module):  # type: ignore[misc, unused-ignore]
             return torch.nn.ParameterDict({name: matrix(m * width, n * width) for name, (m, n) in shapes.items()})
 
         self.bytes, self.places, self.head = matrix(256, width), matrix(context, width), matrix(width, 256)
-        self.blocks = torch.nn.ModuleList(block() for _ in range(layers))
+        self.blocks: Any = torch.nn.ModuleList(block() for _ in range(layers))
 
     def forward(self, given: Any, multiply: Callable[..., Any]) -> Any:
         """Return scores of the next byte, `[batch, context, 256]`, of bytes `[batch, context]`."""
@@ -136,11 +136,12 @@ def norm(x: Any) -> Any:
 
 def loss_of(model: Transformer, text: Any, how: Arithmetic, note: Any = lambda *told: None) -> Any:
     """Return the cross entropy of the next byte, in nats, with every product in an arithmetic."""
+    apply: Any = LowPrecisionMatmul.apply
     wider = how if how.format == "f32" else replace(how, format="bf16")
 
     def multiply(name: str, a: Any, b: Any, *, wide: bool = False) -> Any:
         rows = a.flatten(0, -2) if b.ndim == 2 else a
-        d = LowPrecisionMatmul.apply(rows, b, wider if wide else how, name, note)
+        d = apply(rows, b, wider if wide else how, name, note)
         return d.unflatten(0, a.shape[:-1]) if b.ndim == 2 else d
 
     scores = model(text[:, :-1], multiply)

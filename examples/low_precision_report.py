@@ -10,6 +10,7 @@ import os
 import sys
 import time
 from collections.abc import Callable
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,8 @@ class Report:
         if self.folder is None or not results["steps"]:
             return
         self.folder.mkdir(parents=True, exist_ok=True)
-        replaced(self.folder / "results.json", json.dumps(results, indent=1).encode())
+        strict = json.loads(json.dumps(results), parse_constant=lambda _: None)  # JSON has no NaN
+        replaced(self.folder / "results.json", json.dumps(strict, indent=1).encode())
         replaced(self.folder / "tables.md", (tables(results) + "\n").encode())
         if picture:
             draw(results, self.folder)
@@ -61,8 +63,11 @@ class Report:
 def replaced(path: Path, content: bytes) -> None:
     """Write a file aside, then put it in its place."""
     aside = path.with_name(f".{path.name}.{os.getpid()}")
-    aside.write_bytes(content)
-    aside.replace(path)
+    try:
+        aside.write_bytes(content)
+        aside.replace(path)
+    finally:
+        aside.unlink(missing_ok=True)
 
 
 def last(losses: list[float]) -> float:
@@ -127,15 +132,18 @@ def draw(results: dict[str, Any], folder: Path) -> None:
     for axis, title in zip(below, ERRORS.values(), strict=True):
         axis.set(title=title, ylabel="relative error", yscale="log")
     for axis in axes.flat:
-        axis.set(xlabel="step")
+        axis.set_xlabel("step")
+        axis.title.set_fontsize(10)
         axis.spines[["top", "right"]].set_visible(False)
         axis.grid(alpha=0.25)
     left.legend(frameon=False, fontsize=8, handlelength=4)
-    right.legend(frameon=False, fontsize=7, handlelength=4, loc="upper left", bbox_to_anchor=(0, -0.13))
+    low, high = right.get_ylim()
+    right.set_ylim(low * low / high, high)  # its lower half is the legend's
+    right.legend(frameon=False, fontsize=8, handlelength=4, loc="lower left")
     for kind in ("svg", "png"):
-        aside = folder / f".{os.getpid()}.{kind}"
-        figure.savefig(aside, dpi=110)
-        aside.replace(folder / f"losses.{kind}")
+        drawn = BytesIO()
+        figure.savefig(drawn, dpi=110, format=kind)
+        replaced(folder / f"losses.{kind}", drawn.getvalue())
     pyplot.close(figure)
 
 

@@ -187,7 +187,8 @@ def main(arguments: list[str] | None = None) -> dict[str, Any]:
     sizes = {name: getattr(options, name) or default for name, default in SIZES[kind].items()}
     if kind == "cpu":
         torch.set_num_threads(1)  # of tensors this small more threads wait for each other
-    torch.use_deterministic_algorithms(True, warn_only=True)
+    else:
+        torch.use_deterministic_algorithms(True, warn_only=True)  # beside products: gradients of the embedding
     names = ["f32", *(name for name in options.runs if name != "f32")]
     study = Study(names, sizes, probes=options.probes, rate=options.rate, device=options.device)
     report = Report(options.out, sizes["steps"])
@@ -195,7 +196,8 @@ def main(arguments: list[str] | None = None) -> dict[str, Any]:
         study.train(report.step)
     except KeyboardInterrupt:
         print(f"\nstopped after {study.results['steps']} of {sizes['steps']} steps", file=sys.stderr)
-    report.write(study.results)
+    finally:
+        report.write(study.results)
     if study.results["steps"]:
         print(tables(study.results))
     return study.results
