@@ -106,6 +106,7 @@ class Study:
             "versions": {"warpmma": wm.__version__, "torch": torch.__version__, "python": platform.python_version()},
             "text": {"bytes": len(text), "sha256": hashlib.sha256(text).hexdigest()},
             "sizes": sizes,
+            "rate": rate,
             "parameters": sum(x.numel() for x in self.runs[0].model.parameters()),
             "steps": 0,
             "losses": {name: [] for name in names},
@@ -179,18 +180,21 @@ def main(arguments: list[str] | None = None) -> dict[str, Any]:
     parser.add_argument("--runs", nargs="*", default=list(RUNS), choices=RUNS, metavar="RUN", help=", ".join(RUNS))
     for name, default in SIZES["cpu"].items():
         parser.add_argument(f"--{name}", type=int, help=f"{default}; {SIZES['cuda'][name]} on a GPU")
-    parser.add_argument("--rate", type=float, default=2e-3, help="largest learning rate")
+    parser.add_argument("--rate", type=float, help="largest learning rate; 0.016 / sqrt(width)")
     parser.add_argument("--probes", type=int, default=6, help="steps at which gradients are compared")
     parser.add_argument("--out", type=Path, help="folder of results.json, tables.md, losses.svg and losses.png")
     options = parser.parse_args(arguments)
     kind = options.device.partition(":")[0]
     sizes = {name: getattr(options, name) or default for name, default in SIZES[kind].items()}
+    rate = options.rate or 0.016 / sizes["width"] ** 0.5
     if kind == "cpu":
         torch.set_num_threads(1)  # of tensors this small more threads wait for each other
     else:
         torch.use_deterministic_algorithms(True, warn_only=True)  # beside products: gradients of the embedding
+        deterministic: Any = torch.utils.deterministic
+        deterministic.fill_uninitialized_memory = False
     names = ["f32", *(name for name in options.runs if name != "f32")]
-    study = Study(names, sizes, probes=options.probes, rate=options.rate, device=options.device)
+    study = Study(names, sizes, probes=options.probes, rate=rate, device=options.device)
     report = Report(options.out, sizes["steps"])
     try:
         study.train(report.step)
