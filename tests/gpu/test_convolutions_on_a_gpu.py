@@ -17,7 +17,7 @@ SHAPES: Any = {  # input, weight, and options
     "strides": ((3, 8, 33, 18), (70, 4, 3, 2), {"stride": (2, 1), "padding": (1, 2), "groups": 2}),
     "dilation": ((2, 24, 17, 20), (40, 24, 3, 3), {"dilation": (2, 3), "padding": 3}),
     "depthwise": ((2, 12, 19, 21), (12, 1, 5, 3), {"stride": 3, "padding": (2, 1), "groups": 12}),
-    "1": ((3, 10, 101), (33, 5, 7), {"stride": 4, "padding": 3, "dilation": 2, "groups": 2}),
+    "1": ((3, 10, 101), (34, 5, 7), {"stride": 4, "padding": 3, "dilation": 2, "groups": 2}),
     "3": ((2, 6, 7, 9, 8), (20, 6, 2, 3, 3), {"stride": (1, 2, 2), "padding": (1, 1, 0)}),
 }
 ARITHMETIC: Any = [

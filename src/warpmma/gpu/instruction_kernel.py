@@ -98,7 +98,8 @@ def hardware_kernel(form: HardwareForm) -> ProductKernel:
         *(f"#define {name} {value}" for name, value in numbers.items()), source("numbers.cuh"),
         f"typedef {'u64' if 'f64' in (record.a_type, d_type) else 'u32'} Code;",
         f"typedef {_VALUES.get(d_type, 'float')} Value;", *formats, format_constants("Result", form.result),
-        source("matrices.cuh"), source("product.cuh"), *_fragments(record), _instruction(record), source("instruction.cuh"),
+        source("matrices.cuh"), source("product.cuh"), *_fragments(record), _instruction(record),
+        source("instruction.cuh"),
     ]  # fmt: skip
     return ProductKernel(
         text="\n".join(text), rows=record.m * (THREADS // team), columns=record.n * side_by_side,

@@ -1,10 +1,12 @@
 // Factors that are gathered from images, as those of convolutions: none of them is laid out in memory.
 //
-// 1. The number of a lane (a row of A, a column of B) and that of a k are digits, the last the fastest. Each digit moves
+// 1. The number of a lane (a row of A, a column of B) and that of a k are digits, the last the fastest. Each digit
+// moves
 //    the address by a stride, and some coordinates by a step.
 // 2. A coordinate is (first + the steps of all digits) / apart. Where each is whole, and inside of the image, the
 //    element lies at its address, moved by the coordinates' strides; elsewhere it is +0.
-// 3. A sum of steps is apart x whole + rest for a lane, apart x whole - rest for a k, 0 <= rest < apart. So a coordinate
+// 3. A sum of steps is apart x whole + rest for a lane, apart x whole - rest for a k, 0 <= rest < apart. So a
+// coordinate
 //    is whole where the rests are equal, and is the sum of the two wholes then: nothing is divided for an element. The
 //    rests of all coordinates are one number, the phase; that of a number beyond the matrix equals no other.
 // 4. A tile's lanes are entered into a table once, those of a chunk's k while the chunk before is computed.
@@ -59,8 +61,8 @@ struct Entry {
   }
 };
 
-// Reads a gathered matrix as `Reader` does a plain one. A thread has one lane and several k, or one k and several lanes,
-// whichever are neighbours in memory.
+// Reads a gathered matrix as `Reader` does a plain one. A thread has one lane and several k, or one k and several
+// lanes, whichever are neighbours in memory.
 template <class Format, int LANES, int COORDINATES>
 struct Gatherer {
   static constexpr int each = CHUNK * LANES / THREADS;
@@ -78,8 +80,8 @@ struct Gatherer {
   bool across;
   Code codes[each];
 
-  __device__ __forceinline__ Gatherer(
-      Table& into, const void* matrix, const Gathered& of, s64 batch, int first, int most, int k_most)
+  __device__ __forceinline__ Gatherer(Table& into, const void* matrix, const Gathered& of, s64 batch, int first,
+                                      int most, int k_most)
       : table(into), total(k_most), across(of.across) {
     const int thread = int(threadIdx.x);
     from = static_cast<const char*>(matrix) + batch * of.batch * Format::bytes;
