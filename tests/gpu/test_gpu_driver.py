@@ -78,7 +78,7 @@ def driver(monkeypatch: pytest.MonkeyPatch) -> Driver:
 
 
 def launch(grid: int = 1) -> Any:
-    kernel = SimpleNamespace(text="text", name="product")
+    kernel = SimpleNamespace(text="text", name="product", arch="")
     return SimpleNamespace(kernel=kernel, grid=grid, threads=256, argument=lambda: b"argument")
 
 
