@@ -10,6 +10,7 @@ from .device_arrays import GpuTensor, dtype_of, empty_like, is_on_gpu, read, str
 from .host_products import product_of_codes
 from .product_kernel import MOST_SLICES, OPTIONS, ProductForm, ProductKernel, kernel_of
 from .product_launch import ARGUMENT, NOTHING, Matrices, ProductLaunch
+from .quantize_launch import quantize_on_gpu
 
 __all__ = [
     "ARGUMENT",
@@ -29,6 +30,7 @@ __all__ = [
     "is_on_gpu",
     "kernel_of",
     "product_of_codes",
+    "quantize_on_gpu",
     "read",
     "stream_of",
     "why_no_gpu",

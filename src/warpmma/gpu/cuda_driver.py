@@ -10,14 +10,13 @@ import ctypes
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from .._arrays import Array
 from ..errors import UnsupportedError
-from .product_kernel import OPTIONS, ProductKernel
-from .product_launch import ProductLaunch
+from .product_kernel import OPTIONS
 
 _INSTALL = "pip install 'warpmma[cuda]'"
 _MOST_BLOCKS = (1 << 31) - 1
@@ -61,6 +60,27 @@ def _done(answer: tuple[Any, ...]) -> Any:
     return rest[0] if rest else None
 
 
+class Kernel(Protocol):
+    """CUDA C++ and the name of its entry."""
+
+    @property
+    def text(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+
+
+class Launch(Protocol):
+    """A launch of a kernel that takes one structure: blocks and threads in one dimension, and the structure."""
+
+    @property
+    def kernel(self) -> Kernel: ...
+    @property
+    def grid(self) -> int: ...
+    @property
+    def threads(self) -> int: ...
+    def argument(self) -> bytes: ...
+
+
 class CudaGpu:
     """A GPU, by its number in the driver: kernels loaded for it, launches, copies of the host's arrays.
 
@@ -93,8 +113,8 @@ class CudaGpu:
         finally:
             driver.cuCtxPopCurrent()
 
-    def loaded(self, kernel: ProductKernel) -> Any:
-        """Compile and load a kernel, once."""
+    def loaded(self, kernel: Kernel) -> Any:
+        """Compile a kernel and load it into this GPU's context, once."""
         if kernel.text not in self._functions:
             image = _compiled(kernel.text, "sm_{}{}".format(*self.capability))
             with self.current() as driver:
@@ -102,8 +122,8 @@ class CudaGpu:
                 self._functions[kernel.text] = _done(driver.cuModuleGetFunction(module, kernel.name.encode()))
         return self._functions[kernel.text]
 
-    def launch(self, what: ProductLaunch, stream: int = 0) -> None:
-        """Launch a product on a stream, given by its handle; waits for nothing."""
+    def launch(self, what: Launch, stream: int = 0) -> None:
+        """Launch a kernel on a stream of this GPU, given by its handle; waits for nothing."""
         if what.grid > _MOST_BLOCKS:
             raise UnsupportedError(f"engine='cuda': {what.grid:,} tiles; a launch has at most {_MOST_BLOCKS:,}")
         if not what.grid:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
+from .._lazy import later
 from .._lazy_numpy import Array, Float64, _arrays, np, npt
 from .._records import Shown
 from ..errors import OperandError, ScaleError
@@ -13,6 +15,11 @@ from ..isa import Instruction, parse
 from ..layouts import Operand
 from .rules import as_float32, elements, mx, nvfp4, peaks
 from .words import block_scales, scaled_operand
+
+if TYPE_CHECKING:
+    gpu: Any
+else:
+    gpu = later("..gpu", __package__)  # a room below, for arrays on a GPU alone
 
 _F32, _F64, _F16, _BF16, _UE8M0, _UE4M3 = map(floating, ("f32", "f64", "f16", "bf16", "ue8m0", "ue4m3"))
 _ELEMENTS = ("e4m3", "e5m2", "e3m2", "e2m3", "e2m1")
@@ -118,6 +125,10 @@ def quantize(matrix: npt.ArrayLike, instruction: str | Instruction, operand: Ope
     (array([[128]], dtype=uint8), array([ 0.,  2.,  4.,  8.,  8., 12.]))
     """
     record = parse(instruction)
+    if _may_be_on_gpu(matrix) and gpu.is_on_gpu(matrix):
+        element, of_block = record.type(scaled_operand(operand)), block_scales(record).size
+        made = gpu.quantize_on_gpu(matrix, str(record), element, record.stype, of_block, operand)
+        return Quantized(elements=made[0], scales=made[1], tensor_scale=made[2])
     size, axis = block_scales(record).size, -1 if scaled_operand(operand) == "A" else -2
     bits = _bits(record, operand, matrix)
     if bits.ndim < 2 or not bits.shape[axis] or bits.shape[axis] % size:
@@ -141,6 +152,10 @@ def quantize(matrix: npt.ArrayLike, instruction: str | Instruction, operand: Ope
     return Quantized(
         elements=fmt.array(codes.reshape(bits.shape)), scales=scales.reshape(*batch, *each), tensor_scale=tensor_scale
     )
+
+
+def _may_be_on_gpu(x: object) -> bool:
+    return not isinstance(x, np.ndarray) and hasattr(type(x), "__dlpack_device__")
 
 
 def _bits(record: Instruction, operand: Operand, matrix: npt.ArrayLike) -> Array:
