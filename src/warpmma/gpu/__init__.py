@@ -2,7 +2,7 @@
 
 `product_kernel` makes the kernel of a recipe from the sources in `kernels`, `product_launch` the structure that it
 takes; `cuda_driver` compiles and launches it; `host_products` copies the host's arrays, `device_arrays` reads those of
-other libraries in place. A simulated device runs the same kernels.
+other libraries in place. `quantize_launch` and `scaled_sums` are kernels around products. A simulated device runs the same kernels.
 """
 
 from .cuda_driver import CudaGpu, HostCopies, gpu, why_no_gpu
@@ -11,6 +11,7 @@ from .host_products import product_of_codes
 from .product_kernel import MOST_SLICES, OPTIONS, ProductForm, ProductKernel, kernel_of
 from .product_launch import ARGUMENT, NOTHING, Matrices, ProductLaunch
 from .quantize_launch import quantize_on_gpu
+from .scaled_sums import scale_and_add
 
 __all__ = [
     "ARGUMENT",
@@ -32,6 +33,7 @@ __all__ = [
     "product_of_codes",
     "quantize_on_gpu",
     "read",
+    "scale_and_add",
     "stream_of",
     "why_no_gpu",
 ]  # fmt: skip

@@ -14,10 +14,9 @@ from ..formats import FORMATS, floating
 from .cuda_driver import gpu
 from .device_arrays import GpuTensor, empty_like, read, stream_of
 from .product_kernel import format_constants, source
-from .text_kernel import TextKernel, TextLaunch
+from .text_kernel import MOST_DIMENSIONS, TextKernel, TextLaunch, merged
 
 _THREADS = 256
-_MOST_DIMENSIONS = 16
 _CLEAR, _PEAKS, _SCALES, _ELEMENTS = range(4)
 _INPUTS = ("f32", "f64", "f16", "bf16")
 
@@ -26,7 +25,7 @@ ARGUMENT = np.dtype(
         *((name, "<u8") for name in ("x", "elements", "scales", "tensor")),
         *((name, "<i8") for name in ("lanes", "blocks", "lane", "along")),
         *((name, "<i8") for name in ("element_lane", "element_along", "scale_lane", "scale_block")),
-        ("sizes", "<i8", _MOST_DIMENSIONS), ("strides", "<i8", _MOST_DIMENSIONS),
+        ("sizes", "<i8", MOST_DIMENSIONS), ("strides", "<i8", MOST_DIMENSIONS),
         *((name, "<i4") for name in ("dimensions", "matrices", "each", "pass", "across")),
     ],
     align=True,
@@ -86,8 +85,8 @@ def _launches(
     given["lane"], given["along"] = x.strides[-3 - along], x.strides[along]
     given["element_lane"], given["element_along"] = (columns, 1) if of_a else (1, columns)
     given["scale_lane"], given["scale_block"] = (blocks, 1) if of_a else (1, columns)
-    dimensions = _merged(batch, x.strides[:-2])
-    if len(dimensions) > _MOST_DIMENSIONS:
+    dimensions = merged(batch, x.strides[:-2])
+    if len(dimensions) > MOST_DIMENSIONS:
         raise UnsupportedError(f"{who}: {operand} has {len(dimensions)} strides of a batch; expected a contiguous copy")
     for i, (length, stride) in enumerate(dimensions):
         given["sizes"][i], given["strides"][i] = length, stride
@@ -102,15 +101,4 @@ def _launches(
     for number, grid in passes:
         given["pass"] = number
         found.append(TextLaunch(kernel=kernel, grid=grid, threads=_THREADS, given=given.tobytes()))
-    return found
-
-
-def _merged(sizes: Sequence[int], strides: Sequence[int]) -> list[tuple[int, int]]:
-    """Merge dimensions that follow each other in memory: lengths and strides, the outermost first."""
-    found: list[tuple[int, int]] = []
-    for length, stride in zip(sizes, strides, strict=True):
-        if found and found[-1][1] == length * stride:
-            found[-1] = found[-1][0] * length, stride
-        elif length != 1:
-            found.append((length, stride))
     return found
