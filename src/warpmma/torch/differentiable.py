@@ -5,18 +5,12 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-import numpy as np
-
 from ..arithmetic import Engine
-from ..errors import OperandError, shown
 from ..products import Float32
 from .multiplying import summed
+from .operators import define_while_compiling, output_type
 from .settings import Accumulator, ProductSettings, checked_settings
-from .tensors import array_of, dtype_for, dtype_name, pytorch, tensor_of, type_of
-
-_EIGHT_BITS = ("e4m3", "e5m2")
-_OUTPUTS = {"e4m3": "f32", "e5m2": "f32", "s8": "s32"}
-_WIDER = {"f64": ("f64",), "s8": ("s32",)}
+from .tensors import array_of, pytorch, tensor_of, type_of
 
 
 def matmul(
@@ -39,6 +33,8 @@ def matmul(
     instruction, float32, accumulate, split_k, promote_every, engine, threads
         As of `arithmetic`.
 
+    Inside of a function that `torch.compile` compiles it is the operator `warpmma::matmul` of `operators()`.
+
     Returns
     -------
     torch.Tensor
@@ -54,38 +50,30 @@ def matmul(
         instruction; 8-bit operands that require gradients.
     """
     torch = pytorch()
+    if torch.compiler.is_compiling():
+        return _compiled(
+            a, b, target, out_dtype, instruction, float32, accumulate, split_k, promote_every, engine, threads
+        )
     given = checked_settings(target, instruction, float32, accumulate, split_k, promote_every, engine, threads)
     for name, x in (("A", a), ("B", b)):
         array_of(x, name)
-    types = type_of(a, "A"), type_of(b, "B")
-    if types[0] != types[1] and not set(types) <= set(_EIGHT_BITS):
-        raise OperandError(f"A is {dtype_name(a.dtype)} and B is {dtype_name(b.dtype)}; expected one type")
-    if (a.requires_grad or b.requires_grad) and set(types) & set(_EIGHT_BITS):
-        raise OperandError("8-bit operands have no gradients; multiply in a torch.autograd.Function, or detach them")
-    if a.ndim < 1 or b.ndim < 1 or a.shape[-1] != b.shape[-2 if b.ndim > 1 else 0]:
-        raise OperandError(f"A is {tuple(a.shape)} and B is {tuple(b.shape)}; expected [..., m, k] and [..., k, n]")
-    try:
-        np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    except ValueError:
-        raise OperandError(f"batches do not broadcast: A {tuple(a.shape)}, B {tuple(b.shape)}") from None
-    out = _output(types[0], out_dtype)
-    x, y = (a[None] if a.ndim == 1 else a), (b[:, None] if b.ndim == 1 else b)
-    d = _function(torch).apply(x, y, given, out)
+    out = output_type(a, b, out_dtype)
+    return _with_vectors(a, b, lambda x, y: _function(torch).apply(x, y, given, out))
+
+
+def _with_vectors(a: Any, b: Any, product: Any) -> Any:
+    """Multiply matrices, or vectors as matrices of one row or column."""
+    d = product(a[None] if a.ndim == 1 else a, b[:, None] if b.ndim == 1 else b)
     d = d.squeeze(-1) if b.ndim == 1 else d
     return d.squeeze(-1 if b.ndim == 1 else -2) if a.ndim == 1 else d
 
 
-def _output(a: str, wanted: Any) -> str:
-    """Return the PTX type of the result."""
-    usual = _OUTPUTS.get(a, a)
-    if wanted is None:
-        return usual
-    known = _WIDER.get(a, ("f32", "f16", "bf16", *_EIGHT_BITS))
-    for x in known:
-        if wanted is dtype_for(x):
-            return x
-    names = ", ".join(dtype_name(dtype_for(x)) for x in known)
-    raise OperandError(f"out_dtype is {shown(wanted)}; expected one of {names} for this type of A")
+def _compiled(a: Any, b: Any, target: str, out_dtype: Any, instruction: Any, *others: Any) -> Any:
+    """Multiply inside of a function that `torch.compile` compiles, by the operator."""
+    define_while_compiling()
+    several = [instruction] if isinstance(instruction, str) else instruction
+    operator = pytorch().ops.warpmma.matmul
+    return _with_vectors(a, b, lambda x, y: operator(x, y, target, out_dtype, several, *others))
 
 
 @cache

@@ -23,6 +23,7 @@ from ..errors import UnsupportedError
 from ..products import Float32
 from .attention import attention_gradients, fused_attention, unfused_on_gpu
 from .convolutions import convolution, convolution_gradients
+from .foreign_graphs import refuse_foreign_graphs
 from .replaced import LEFT, PRODUCTS, OperatorCall
 from .report import ProductReport
 from .scaled import int8_product, scaled_product, scaled_product_of_recipes
@@ -133,6 +134,7 @@ class Arithmetic:
     def __enter__(self) -> ProductReport:
         torch = pytorch()
         mode, attention = _mode(torch)(self), unfused_on_gpu(torch)()
+        refuse_foreign_graphs(type(mode))
         fused = torch.backends.mha.get_fastpath_enabled()
         torch.backends.mha.set_fastpath_enabled(False)  # rule 2
         attention.__enter__()
