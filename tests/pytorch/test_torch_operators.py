@@ -14,7 +14,7 @@ from warpmma.errors import OperandError, UnsupportedError
 skip_without("PyTorch")
 from torch_cases import same_tensor, tensors, torch  # noqa: E402
 
-BACKENDS = ["eager", "aot_eager", "inductor"]
+BACKENDS = ["aot_eager", "inductor"]
 OPTIONS: Any = {"target": "sm_80", "accumulate": "f16"}  # sums that PyTorch's products do not have
 
 
@@ -126,6 +126,7 @@ def test_an_override_inside_of_a_compiled_function(backend: str) -> None:
         compiled = torch.compile(function, backend=backend)
         for _ in range(2):
             same_tensor(compiled(x, w), wm.torch.matmul(x, w, **OPTIONS))
+        torch._dynamo.reset()
         with pytest.raises(torch._dynamo.exc.Unsupported):
             torch.compile(function, backend=backend, fullgraph=True)(x, w)
 

@@ -117,6 +117,11 @@ def arithmetic(
     )
 
 
+# Dynamo, where it compiles a function that calls this, runs the call and the `with` uncompiled: torch.compiler.disable.
+arithmetic._torchdynamo_disable = True  # type: ignore[attr-defined]
+arithmetic._torchdynamo_disable_msg = "inside of it nothing is compiled; warpmma.torch.matmul can be"  # type: ignore[attr-defined]
+
+
 class Arithmetic:
     """An override of PyTorch's products, as `arithmetic` makes it; on inside a `with`.
 
