@@ -7,6 +7,7 @@ other libraries in place. `quantize_launch` and `scaled_sums` are kernels around
 
 from .cuda_driver import CudaGpu, HostCopies, gpu, why_no_gpu
 from .device_arrays import GpuTensor, dtype_of, empty_like, is_on_gpu, read, stream_of
+from .grouped_launch import GroupedLaunch, grouped_kernel
 from .host_products import product_of_codes
 from .product_kernel import MOST_SLICES, OPTIONS, ProductForm, ProductKernel, kernel_of
 from .product_launch import ARGUMENT, NOTHING, Matrices, ProductLaunch
@@ -20,6 +21,7 @@ __all__ = [
     "OPTIONS",
     "CudaGpu",
     "GpuTensor",
+    "GroupedLaunch",
     "HostCopies",
     "Matrices",
     "ProductForm",
@@ -28,6 +30,7 @@ __all__ = [
     "dtype_of",
     "empty_like",
     "gpu",
+    "grouped_kernel",
     "is_on_gpu",
     "kernel_of",
     "product_of_codes",
