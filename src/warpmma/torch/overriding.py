@@ -24,6 +24,7 @@ from ..products import Float32
 from .attention import attention_gradients, fused_attention, unfused_on_gpu
 from .convolutions import convolution, convolution_gradients
 from .foreign_graphs import refuse_foreign_graphs
+from .grouped import grouped_product
 from .replaced import LEFT, PRODUCTS, OperatorCall
 from .report import ProductReport
 from .scaled import int8_product, scaled_product, scaled_product_of_recipes
@@ -37,6 +38,7 @@ OPERATORS: Mapping[str, Callable[[OperatorCall], Any]] = MappingProxyType({
     "aten::_scaled_mm": scaled_product,
     "aten::_scaled_mm_v2": scaled_product_of_recipes,
     "aten::_int_mm": int8_product,
+    "aten::_grouped_mm": grouped_product,
     "aten::_scaled_dot_product_flash_attention_for_cpu": fused_attention,
     "aten::_scaled_dot_product_flash_attention_for_cpu_backward": attention_gradients,
 })  # fmt: skip
