@@ -136,7 +136,7 @@ def test_a_backward_that_was_compiled_outside() -> None:
     x, w = tensors("float16", (16, 256), (256, 32))
     given = x.clone().requires_grad_()
     d = torch.compile(lambda x, w: x @ w, backend="inductor")(given, w)
-    with pytest.raises(UnsupportedError, match="a graph that torch.compile compiled runs inside"):  # noqa: SIM117
+    with pytest.raises(UnsupportedError, match=r"a graph that torch\.compile compiled runs inside"):  # noqa: SIM117
         with wm.torch.arithmetic(**OPTIONS):
             d.sum().backward()
     eager = torch.compile(lambda x, w: x @ w, backend="aot_eager")(given, w)

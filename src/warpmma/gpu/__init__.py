@@ -2,7 +2,8 @@
 
 `product_kernel` makes the kernel of a recipe from the sources in `kernels`, `product_launch` the structure that it
 takes; `cuda_driver` compiles and launches it; `host_products` copies the host's arrays, `device_arrays` reads those of
-other libraries in place. `quantize_launch` and `scaled_sums` are kernels around products. A simulated device runs the same kernels.
+other libraries in place. `grouped_launch` is for groups that end where the GPU says; `quantize_launch` and
+`scaled_sums` are kernels around products. A simulated device runs the same kernels.
 """
 
 from .cuda_driver import CudaGpu, HostCopies, gpu, why_no_gpu

@@ -60,25 +60,28 @@ def _done(answer: tuple[Any, ...]) -> Any:
     return rest[0] if rest else None
 
 
-class Kernel(Protocol):
+class CudaKernel(Protocol):
     """CUDA C++ and the name of its entry."""
 
     @property
-    def text(self) -> str: ...
+    def text(self) -> str: ...  # noqa: D102
     @property
-    def name(self) -> str: ...
+    def name(self) -> str: ...  # noqa: D102
 
 
-class Launch(Protocol):
-    """A launch of a kernel that takes one structure: blocks and threads in one dimension, and the structure."""
+class CudaLaunch(Protocol):
+    """A launch of a kernel that takes one structure: blocks and threads in one dimension."""
 
     @property
-    def kernel(self) -> Kernel: ...
+    def kernel(self) -> CudaKernel: ...  # noqa: D102
     @property
-    def grid(self) -> int: ...
+    def grid(self) -> int: ...  # noqa: D102
     @property
-    def threads(self) -> int: ...
-    def argument(self) -> bytes: ...
+    def threads(self) -> int: ...  # noqa: D102
+
+    def argument(self) -> bytes:
+        """Return the structure."""
+        ...
 
 
 class CudaGpu:
@@ -113,7 +116,7 @@ class CudaGpu:
         finally:
             driver.cuCtxPopCurrent()
 
-    def loaded(self, kernel: Kernel) -> Any:
+    def loaded(self, kernel: CudaKernel) -> Any:
         """Compile a kernel and load it into this GPU's context, once."""
         if kernel.text not in self._functions:
             image = _compiled(kernel.text, "sm_{}{}".format(*self.capability))
@@ -122,7 +125,7 @@ class CudaGpu:
                 self._functions[kernel.text] = _done(driver.cuModuleGetFunction(module, kernel.name.encode()))
         return self._functions[kernel.text]
 
-    def launch(self, what: Launch, stream: int = 0) -> None:
+    def launch(self, what: CudaLaunch, stream: int = 0) -> None:
         """Launch a kernel on a stream of this GPU, given by its handle; waits for nothing."""
         if what.grid > _MOST_BLOCKS:
             raise UnsupportedError(f"engine='cuda': {what.grid:,} tiles; a launch has at most {_MOST_BLOCKS:,}")
@@ -134,6 +137,17 @@ class CudaGpu:
         with self.current() as driver:
             size = (what.grid, 1, 1, what.threads, 1, 1)
             _done(driver.cuLaunchKernel(function, *size, 0, stream, ctypes.addressof(pointers), 0))
+
+    def fetch(self, address: int, into: Array, stream: int = 0) -> None:
+        """Wait for a stream, and copy from the GPU to a contiguous array."""
+        with self.current() as driver:
+            if int(_done(driver.cuStreamIsCapturing(stream))):
+                raise UnsupportedError(
+                    "engine='cuda': the stream is being captured, and the check of a sparse A waits for it; multiply "
+                    "by dense instructions in a graph"
+                )
+            _done(driver.cuMemcpyDtoHAsync(into.ctypes.data, address, into.nbytes, stream))
+            _done(driver.cuStreamSynchronize(stream))
 
     @contextmanager
     def copies(self) -> Iterator[HostCopies]:

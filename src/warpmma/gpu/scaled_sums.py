@@ -65,11 +65,12 @@ def scale_and_add(x: Any, c: Any, alpha: float, beta: float, *, fuse_c: bool = F
         numbers = read(c, "C", stream)
         found = next((f for f in _ADDENDS[of] if FORMATS[f].dtype == numbers.dtype), None)
         if found is None:
-            raise OperandError(f"C is {numbers.dtype}; expected {', '.join(str(FORMATS[f].dtype) for f in _ADDENDS[of])}")
+            expected = ", ".join(str(FORMATS[f].dtype) for f in _ADDENDS[of])
+            raise OperandError(f"C is {numbers.dtype}; expected {expected}")
         addend = found
         missing = len(sums.shape) - len(numbers.shape)
-        strides = (0,) * missing + tuple(0 if n == 1 else s for n, s in zip(numbers.shape, numbers.strides, strict=True))
-        dimensions = merged(sums.shape, strides)
+        strides = (0 if n == 1 else s for n, s in zip(numbers.shape, numbers.strides, strict=True))
+        dimensions = merged(sums.shape, (*[0] * missing, *strides))
         if len(dimensions) > MOST_DIMENSIONS:
             raise UnsupportedError(f"C has {len(dimensions)} strides; expected a contiguous copy")
         given["c"], given["dimensions"] = numbers.address, len(dimensions)

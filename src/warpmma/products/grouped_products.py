@@ -53,7 +53,8 @@ def grouped_product_on_gpu(a: Any, b: Any, ends: Any, options: ProductOptions) -
     record = chain.instruction
     if along_k and chain.partial:
         raise UnsupportedError(
-            f"{record}: split_k and promote_every of groups along k, which end where a GPU says; expected ends on the CPU"
+            f"{record}: split_k or promote_every of groups along k, which end where a GPU says; expected ends and "
+            "operands on the CPU"
         )
     stream = stream_of(a)
     result = output_format(record, options.epilogue)

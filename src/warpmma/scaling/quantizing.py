@@ -38,6 +38,9 @@ class Quantized(Shown):
     tensor_scale : float32, ndarray of float32 or None
         NVFP4's second level, `[...]`: one number for each matrix. Instructions do not know it; D is to be
         multiplied by that of A and that of B.
+
+    Of a matrix on a GPU all are arrays of its library there; elements are of the type of their format, or codes,
+    `uint8`, where the library lacks it. `dequantize` takes copies on the CPU.
     """
 
     elements: Array
@@ -89,7 +92,8 @@ def quantize(matrix: npt.ArrayLike, instruction: str | Instruction, operand: Ope
     ----------
     matrix : array_like of float32, float64, float16 or bfloat16
         `[..., rows, K]` for A, `[..., K, columns]` for B: of any size, K a multiple of `block_size`; a sparse
-        A is given dense. Values of float64 must all be float32's.
+        A is given dense. Values of float64 must all be float32's. An array on a GPU, of PyTorch, CuPy or another
+        library that exports DLPack, is read in place.
     instruction : str or Instruction
         Tells the types of elements and scales, and the size of a block.
     operand : {"A", "B"}
@@ -116,6 +120,10 @@ def quantize(matrix: npt.ArrayLike, instruction: str | Instruction, operand: Ope
     1. tensor_scale = float32(max |v| / (448 * 6)) over a matrix; at least 2**-149, but 1 for one of zeros.
     2. scale = ue4m3(float32(float32(max |v| / 6) / tensor_scale)) over a block, saturating at 448.
     3. element = e2m1(float32(v / float32(scale * tensor_scale))), saturating at 6; 0 where the divisor is 0.
+
+    On a GPU the bits are the same, and nothing waits, so nothing depends on what elements are: a float64 is rounded
+    to float32, to nearest even, and with ue4m3 a matrix with NaN or infinity has the tensor scale NaN, the scales 0x7F
+    (NaN) and the elements +0.
 
     Examples
     --------

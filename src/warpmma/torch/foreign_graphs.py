@@ -1,8 +1,8 @@
 """Graphs that Inductor compiled are refused inside of an override, which cannot see their products.
 
 Inside of `with arithmetic(...)` Dynamo compiles nothing, and what it has compiled before is not used: a compiled
-function runs as it is written, and its products are replaced. But the backward of a graph that ran outside may be called
-inside. Some of its products may be kernels of Inductor's own, so it is an error.
+function runs as it is written, and its products are replaced. But the backward of a graph that ran outside may be
+called inside. Some of its products may be kernels of Inductor's own, so it is an error.
 """
 
 from __future__ import annotations

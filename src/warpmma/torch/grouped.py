@@ -67,10 +67,7 @@ def _on_cpu(call: OperatorCall, a: Any, b: Any, ends: Any, type_: str, out: str)
     made = []
     for i, (start, stop) in enumerate(zip(starts, stops, strict=True)):
         part = slice(start, stop)
-        if along_k:
-            of = a[:, part], b[part]
-        else:
-            of = (a[i], b[:, part]) if a.ndim == 3 else (a[part], b[i])
+        of = (a[:, part], b[part]) if along_k else (a[i], b[:, part]) if a.ndim == 3 else (a[part], b[i])
         x, y = (array_of(t, call.op) for t in of)
         made.append(call.rounded(call.summed(x, y, (type_, type_), out), out))
     if along_k:

@@ -1,6 +1,6 @@
-// Products of groups, whose ends lie in the GPU's memory: rows of A that follow each other, each group's with another B,
-// and rows of no group, which are zeros; or parts of k, each of which makes a matrix of D. The launch has blocks for any
-// ends. Ends that decrease, or lie outside of the matrix, end groups there.
+// Products of groups, whose ends lie in the GPU's memory: rows of A that follow each other, each group's with another
+// B, and rows of no group, which are zeros; or parts of k, each of which makes a matrix of D. The launch has blocks for
+// any ends. Ends that decrease, or lie outside of the matrix, end groups there.
 
 struct Groups {
   Product product;  // of all rows, or of all of k

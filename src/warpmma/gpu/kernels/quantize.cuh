@@ -1,5 +1,5 @@
 // Matrices rounded to narrow elements and block scales: what scaling/rules.py computes, a block of a matrix for each
-// thread. `Input`, `Element` and `Scale` are formats; SIZE is that of a block, EMAX the exponent of the largest element.
+// thread. `Input`, `Element` and `Scale` are formats; SIZE is that of a block, EMAX the largest element's exponent.
 //
 // Four passes, of which ue8m0 scales take the last alone: CLEAR the peaks of the matrices, find PEAKS, make tensor
 // SCALES of them, and round ELEMENTS. Every operation is rounded once, to nearest even, or exact.
@@ -10,13 +10,13 @@ enum { CLEAR, PEAKS, SCALES, ELEMENTS };
 struct Quantization {
   const void* x;
   u8 *elements, *scales;
-  u32* tensor;                                // for each matrix: its largest magnitude, then its scale
-  s64 lanes, blocks;                          // of a matrix: rows of A or columns of B, and blocks of each
-  s64 lane, along;                            // strides of x
+  u32* tensor;        // for each matrix: its largest magnitude, then its scale
+  s64 lanes, blocks;  // of a matrix: rows of A or columns of B, and blocks of each
+  s64 lane, along;    // strides of x
   s64 element_lane, element_along, scale_lane, scale_block;  // of results, whose matrices are contiguous
   s64 sizes[MOST_DIMENSIONS], strides[MOST_DIMENSIONS];      // of the batch of x, outermost first
-  int dimensions, matrices, each, pass;       // thread blocks of a matrix
-  int across;                                 // whether threads that follow each other have lanes that do
+  int dimensions, matrices, each, pass;                      // thread blocks of a matrix
+  int across;  // whether threads that follow each other have lanes that do
 };
 
 template <class Format>
