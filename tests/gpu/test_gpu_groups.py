@@ -34,8 +34,8 @@ def drawn(*shape: int, dtype: Any = np.float16) -> Array:
 
 
 def product(gpu: SimulatedGpu, a: Array, b: Array, ends: list[int], **options: Any) -> Array:
-    there = (GpuArray.of(gpu.device, x) for x in (a, b, np.array(ends, np.int32)))
-    d: Any = grouped_product_on_gpu(*there, ProductOptions(engine="cuda", **options))
+    of_a, of_b, of_ends = (GpuArray.of(gpu.device, x) for x in (a, b, np.array(ends, np.int32)))
+    d: Any = grouped_product_on_gpu(of_a, of_b, of_ends, ProductOptions(engine="cuda", **options))
     found: Array = d.numpy()
     return found.view(np.uint64 if found.dtype == np.float64 else np.uint32)
 
@@ -86,6 +86,6 @@ def test_refusals(gpu: SimulatedGpu) -> None:
         product(gpu, a, b.reshape(2, 50, 12), [1, 2, 3], target="sm_80")
     with pytest.raises(UnsupportedError, match="of groups along k, which end where a GPU says"):
         product(gpu, a, b, [1, 2], target="sm_80", split_k=2)
-    there = (GpuArray.of(gpu.device, x) for x in (a, b, np.array([1, 2])))
+    of_a, of_b, of_ends = (GpuArray.of(gpu.device, x) for x in (a, b, np.array([1, 2])))
     with pytest.raises(OperandError, match="ends are int64, 1 apart; expected contiguous int32"):
-        grouped_product_on_gpu(*there, ProductOptions(target="sm_80", engine="cuda"))
+        grouped_product_on_gpu(of_a, of_b, of_ends, ProductOptions(target="sm_80", engine="cuda"))

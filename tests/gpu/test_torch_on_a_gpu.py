@@ -143,7 +143,7 @@ def test_quantize_of_a_large_matrix(torch: Any) -> None:
 def test_quantize_of_nan(torch: Any) -> None:
     x = hard(torch, 2, 16, 64)
     x[0, 3, 40] = torch.nan
-    q = wm.scaling.quantize(x.cuda(), NVFP4)
+    q: Any = wm.scaling.quantize(x.cuda(), NVFP4)
     assert q.tensor_scale.isnan().tolist() == [True, False] and bool((q.scales[0] == 0x7F).all())
     agree(torch, wm.scaling.quantize(x.cuda(), MXFP4), wm.scaling.quantize(x, MXFP4))
     with pytest.raises(OperandError, match="holds NaN or infinity"):
