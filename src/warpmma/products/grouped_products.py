@@ -70,8 +70,8 @@ def grouped_product_on_gpu(a: Any, b: Any, ends: Any, options: ProductOptions) -
     (rows, along), (group, *of_b) = x.strides, (0, *y.strides) if along_k else y.strides
     product = ProductLaunch(
         kernel=kernel_of(form), shape=(1, m, n, x.shape[1]), a=Matrices(x.address, (0, rows, along)),
-        b=Matrices(y.address, (group, of_b[0], of_b[1])), c=NOTHING, d=read(d, "D", stream).address, slices=chain.slices,
-        promote=chain.promote,
+        b=Matrices(y.address, (group, of_b[0], of_b[1])), c=NOTHING, d=read(d, "D", stream).address,
+        slices=chain.slices, promote=chain.promote,
     )  # fmt: skip
     what = GroupedLaunch(product=product, form=form, ends=places.address, groups=groups, along_k=along_k)
     gpu(x.device).launch(what, stream)

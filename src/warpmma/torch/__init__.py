@@ -8,9 +8,9 @@ PyTorch is optional and imported when one of these is called.
 
 from .compile_report import CompiledKernel, CompileReport
 from .compiled_models import CompiledModel, compile
-from .differentiable import matmul
 from .operators import operators
 from .overriding import Arithmetic, arithmetic
+from .product_function import matmul
 from .report import ProductReport, ReplacedProduct
 
 __all__ = [

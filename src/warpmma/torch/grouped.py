@@ -6,7 +6,7 @@
 2. Each group is a product of its own, whose chain begins at its first element. Rows and columns of no group, which
    PyTorch leaves as they are in memory, are zeros here.
 3. Of tensors on a GPU the host does not read `offs`, so nothing waits: a kernel reads it. Groups of columns are rows of
-   the transposed product. The report then has one product of all rows, or all of k, since no one has looked.
+   the transposed product. The report then has one product of all rows, or all of k.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from ..errors import OperandError
+from ..errors import OperandError, shown
 from .multiplying import summed
 from .settings import checked_settings
 from .tensors import array_of, dtype_for, dtype_name, pytorch, tensor_of, type_of
@@ -56,15 +56,6 @@ def operators() -> Any:
     return torch.ops.warpmma
 
 
-def define_while_compiling() -> bool:
-    """Define the operators; Dynamo calls this when it compiles, and does not look inside."""
-    operators()
-    return True
-
-
-define_while_compiling._dynamo_marked_constant = True  # type: ignore[attr-defined]  # torch.compiler.assume_constant_result
-
-
 def output_type(a: Any, b: Any, wanted: Any) -> str:
     """Check types and shapes of the factors of a product, and return the PTX type of the result."""
     types = type_of(a, "A"), type_of(b, "B")
@@ -95,8 +86,7 @@ def _output(a: str, wanted: Any) -> str:
         if wanted is dtype_for(x):
             return x
     names = ", ".join(dtype_name(dtype_for(x)) for x in known)
-    came = dtype_name(wanted) if isinstance(wanted, pytorch().dtype) else wanted
-    raise OperandError(f"out_dtype is {came}; expected one of {names} for this type of A")
+    raise OperandError(f"out_dtype is {shown(wanted)}; expected one of {names} for this type of A")
 
 
 @cache
