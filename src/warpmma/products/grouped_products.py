@@ -28,7 +28,7 @@ def grouped_product_on_gpu(a: Any, b: Any, ends: Any, options: ProductOptions) -
     a : array on a GPU
         `[m, k]`.
     b : array on a GPU
-        `[group, k, n]`, of which each multiplies the rows of its group; or `[k, n]`, where groups are parts of k.
+        `[group, k, n]`, each for the rows of its group; or `[k, n]`, where groups are parts of k.
     ends : array of int32 on a GPU
         `[group]`: where each ends, ascending.
     options : ProductOptions

@@ -8,7 +8,7 @@ PyTorch is optional and imported when one of these is called.
 
 from .compile_report import CompiledKernel, CompileReport
 from .compiled_models import CompiledModel, compile
-from .operators import operators
+from .custom_operators import operators
 from .overriding import Arithmetic, arithmetic
 from .product_function import matmul
 from .report import ProductReport, ReplacedProduct

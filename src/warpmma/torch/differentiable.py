@@ -7,8 +7,8 @@ from typing import Any
 
 from ..arithmetic import Engine
 from ..products import Float32
+from .custom_operators import output_type
 from .multiplying import summed
-from .operators import output_type
 from .settings import Accumulator, ProductSettings, checked_settings
 from .tensors import array_of, pytorch, tensor_of, type_of
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from ..arithmetic import Engine
 from ..products import Float32
+from .custom_operators import operators
 from .differentiable import product
-from .operators import operators
 from .settings import Accumulator
 
 
