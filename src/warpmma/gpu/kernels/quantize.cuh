@@ -1,7 +1,7 @@
 // Matrices rounded to narrow elements and block scales: what scaling/rules.py computes, a block of a matrix for each
 // thread. `Input`, `Element` and `Scale` are formats; SIZE is that of a block, EMAX the largest element's exponent.
 //
-// Four passes, of which ue8m0 scales take the last alone: CLEAR the peaks of the matrices, find PEAKS, make tensor
+// Four passes; ue8m0 scales take the last alone: CLEAR the peaks of the matrices, find PEAKS, make tensor
 // SCALES of them, and round ELEMENTS. Every operation is rounded once, to nearest even, or exact.
 
 constexpr int THREADS = 256, MOST_DIMENSIONS = 16;
