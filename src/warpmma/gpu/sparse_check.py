@@ -25,6 +25,7 @@ from .batch_views import BatchView, runs, view
 from .cuda_driver import CudaGpu
 from .device_arrays import GpuTensor, empty_like, read
 from .kernel_text import source, sparse_text
+from .text_kernel import TextKernel
 
 _THREADS, _MOST_BLOCKS = 256, 1024
 _KIND = 60  # `kernels/sparse_check.cuh` has these numbers, and the structure
@@ -40,28 +41,19 @@ _CHECK = np.dtype(
 )  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
-class CheckKernel(Shown):
-    """A kernel that checks a sparse A, or its indices."""
-
-    text: str
-
-    name, arch = "check", ""
-
-
 @cache
-def _kernel_of(width: int, a_type: str, of_dense: bool) -> CheckKernel:
+def _kernel_of(width: int, a_type: str, of_dense: bool) -> TextKernel:
     numbers = {"OF_DENSE_A": int(of_dense), "THREADS": _THREADS}
     defined = [f"#define {name} {value}" for name, value in numbers.items()]
     text = [*defined, source("numbers.cuh"), sparse_text(width, a_type), source("sparse_check.cuh")]
-    return CheckKernel(text="\n".join(text))
+    return TextKernel(text="\n".join(text), name="check")
 
 
 @dataclass(frozen=True, kw_only=True)
 class CheckLaunch(Shown):
     """A launch of the check; the fields of its structure are `given`."""
 
-    kernel: CheckKernel
+    kernel: TextKernel
     grid: int
     given: dict[str, int]
 

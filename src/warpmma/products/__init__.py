@@ -15,6 +15,7 @@ from .float32 import (
 )
 from .gpu_implicit import convolved_on_gpu
 from .implicit import Convolution, ImplicitFactor, ImplicitProduct, Moved, TensorLayout
+from .grouped_products import grouped_product_on_gpu
 from .operands import Given, Multiplicand
 from .results import finish
 from .tiling import Product, computed, matmul, multiply, prepare, prepared
@@ -23,6 +24,6 @@ __all__ = [
     "FLOAT32", "FMA", "Chain", "ChainInstruction", "Choice", "Convolution", "Float32", "Float32Way", "FloatFma",
     "Given", "ImplicitFactor", "ImplicitProduct", "Lazy", "Moved", "Multiplicand", "Operands", "Options", "Product",
     "ProductEngine", "ProductOptions", "TensorLayout", "boundaries", "checked_float32", "choice_of", "choose",
-    "computed", "convolved_on_gpu", "default_instruction", "evidence_on", "finish", "is_dask", "matmul", "multiply",
-    "prepare", "prepared", "recipe_on",
+    "computed", "convolved_on_gpu", "default_instruction", "evidence_on", "finish", "grouped_product_on_gpu",
+    "is_dask", "matmul", "multiply", "prepare", "prepared", "recipe_on",
 ]  # fmt: skip

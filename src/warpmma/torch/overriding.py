@@ -23,6 +23,8 @@ from ..errors import UnsupportedError
 from ..products import Float32
 from .attention import attention_gradients, fused_attention, unfused_on_gpu
 from .convolutions import convolution, convolution_gradients
+from .foreign_graphs import refuse_foreign_graphs
+from .grouped import grouped_product
 from .replaced import LEFT, PRODUCTS, OperatorCall
 from .report import ProductReport
 from .scaled import int8_product, scaled_product, scaled_product_of_recipes
@@ -36,6 +38,7 @@ OPERATORS: Mapping[str, Callable[[OperatorCall], Any]] = MappingProxyType({
     "aten::_scaled_mm": scaled_product,
     "aten::_scaled_mm_v2": scaled_product_of_recipes,
     "aten::_int_mm": int8_product,
+    "aten::_grouped_mm": grouped_product,
     "aten::_scaled_dot_product_flash_attention_for_cpu": fused_attention,
     "aten::_scaled_dot_product_flash_attention_for_cpu_backward": attention_gradients,
 })  # fmt: skip
@@ -125,6 +128,11 @@ def arithmetic(
     )
 
 
+# Dynamo, where it compiles a function that calls this, runs the call and the `with` uncompiled: torch.compiler.disable.
+arithmetic._torchdynamo_disable = True  # type: ignore[attr-defined]
+arithmetic._torchdynamo_disable_msg = "inside of it nothing is compiled; warpmma.torch.matmul can be"  # type: ignore[attr-defined]
+
+
 class Arithmetic:
     """An override of PyTorch's products, as `arithmetic` makes it; on inside a `with`.
 
@@ -142,6 +150,7 @@ class Arithmetic:
     def __enter__(self) -> ProductReport:
         torch = pytorch()
         mode, attention = _mode(torch)(self), unfused_on_gpu(torch)()
+        refuse_foreign_graphs(type(mode))
         fused = torch.backends.mha.get_fastpath_enabled()
         torch.backends.mha.set_fastpath_enabled(False)  # rule 2
         attention.__enter__()

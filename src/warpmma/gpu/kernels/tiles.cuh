@@ -65,10 +65,15 @@ __device__ __forceinline__ void load_scales(const Product& g, Panels& p, s64 bat
 #endif
 }
 
+#ifdef GROUPED  // groups.cuh calls it
+__device__ __forceinline__ void tile_of_product(const Product& g, u32 tile) {
+#else
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) product(const __grid_constant__ Product g) {
+  const u32 tile = blockIdx.x;
+#endif
   __shared__ Panels p;
   const int x = int(threadIdx.x) % TX, y = int(threadIdx.x) / TX;
-  const u32 rows = u32(g.m + TM - 1) / TM, columns = u32(g.n + TN - 1) / TN, tile = blockIdx.x;
+  const u32 rows = u32(g.m + TM - 1) / TM, columns = u32(g.n + TN - 1) / TN;
   const s64 batch = tile / columns / rows;
   const int row = int(tile / columns % rows) * TM, col = int(tile % columns) * TN;
   Value c[RM][RN];
