@@ -14,8 +14,8 @@ from .float32 import (
     recipe_on,
 )
 from .gpu_implicit import convolved_on_gpu
-from .implicit import Convolution, ImplicitFactor, ImplicitProduct, Moved, TensorLayout
 from .grouped_products import grouped_product_on_gpu
+from .implicit import Convolution, ImplicitFactor, ImplicitProduct, Moved, TensorLayout
 from .operands import Given, Multiplicand
 from .results import finish
 from .tiling import Product, computed, matmul, multiply, prepare, prepared
