@@ -51,7 +51,8 @@ def rounded(x: Any, operand: Any, form: str, is_gradient: bool) -> tuple[Any, An
     """Round a tensor to a format; return it and its scale."""
     if form == "fp8":
         dtype = torch.float8_e5m2 if is_gradient else torch.float8_e4m3fn
-        scale = x.abs().amax().clamp(min=1e-30) / LARGEST[dtype]
+        largest = x.new_tensor(LARGEST[dtype])  # PyTorch on a GPU divides by a number less exactly than by a tensor
+        scale = x.abs().amax().clamp(min=1e-30) / largest
         return (x / scale).to(dtype), scale
     if form.startswith("NVFP4"):  # element x block scale has at most 6 significant bits: bf16 holds it
         q = wm.scaling.quantize(x, NVFP4, operand)

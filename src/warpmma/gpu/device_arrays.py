@@ -133,7 +133,7 @@ def empty_like(x: Any, shape: tuple[int, ...], fmt: Format) -> Any:
             "torch.from_dlpack or cupy.from_dlpack"
         )
     for name in (fmt.dtype.name, fmt.code_dtype.name):
-        with suppress(AttributeError, TypeError):
+        with suppress(AttributeError, TypeError, ValueError):  # CuPy knows some names of ml_dtypes, and says so
             if library is not None:
                 return library.empty(module, x, shape, name)
             space = x.__array_namespace__()
