@@ -207,7 +207,7 @@ def mma(
         scales: Any = {"scale_a": scale_a, "scale_b": scale_b}
         on_gpu = mma_on_gpu(record, a, b, c, target, options, metadata=metadata, **scales, engine=engine)
         return cast(Array, on_gpu)
-    if engine == "cuda":
+    if isinstance(engine, str) and engine == "cuda":
         raise OperandError(f"{record}: engine='cuda' of mma takes arrays on a GPU; matmul copies the host's there")
     if isinstance(record, WarpgroupInstruction):
         return record.format("D").array(_warpgroup(record, a, b, c, target, options, metadata, engine).run(threads))
