@@ -159,6 +159,19 @@ INNER: dict[str, str] = {
         )),
         "for rooms above, which `matmul` is one of",
     ),
+    **dict.fromkeys(
+        (f"warpmma.products:{x}" for x in (
+            "Convolution", "Convolution.data", "Convolution.forward", "Convolution.sizes", "Convolution.weights",
+            "ImplicitFactor", "ImplicitProduct", "ImplicitProduct.shape", "ImplicitProduct.size", "Moved",
+            "TensorLayout", "convolved_on_gpu",
+        )),
+        "for `torch.arithmetic`, of tensors whose shapes are checked",
+    ),
+    "warpmma.products:grouped_product_on_gpu": "for `torch.arithmetic`, on a GPU that need not be here: tests/gpu",
+    **dict.fromkeys(
+        (f"warpmma.sparsity:SparseA.{x}" for x in ("broken", "check_indices_on", "check_nibble")),
+        "the errors of a sparse A, for a group that the host or a GPU has found",
+    ),
     "warpmma.products:boundaries": "for rooms above, of a k and slices that are checked",
     **dict.fromkeys(("warpmma.isa:explained", "warpmma.isa:near"), "for texts that `bare` has read"),
     **dict.fromkeys(

@@ -20,6 +20,7 @@ INNER: dict[str, str] = {
                 "ReplacedProduct.evidence",
                 "arithmetic",
                 "matmul",
+                "operators",
                 "compile",
                 "CompiledKernel",
                 "CompiledKernel.with_launch",

@@ -17,7 +17,7 @@ def _names() -> list[str]:
         made = getattr(gpu, name)
         if inspect.isclass(made):
             names += [f"{name}.{x}" for x in (*surface.public_functions(made), *surface.properties(made))]
-        names += [name] * callable(made)
+        names += [name] * (inspect.isclass(made) or inspect.isroutine(made) or hasattr(made, "__wrapped__"))
     return names
 
 

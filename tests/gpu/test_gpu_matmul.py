@@ -143,9 +143,10 @@ def test_refusals(gpu: SimulatedGpu) -> None:
         wm.matmul(a, b, target="sm_90", progress=print)
     with pytest.raises(OperandError, match="A lies on another device"):
         wm.matmul(a, b, target="sm_90", engine="native")
-    with pytest.raises(UnsupportedError, match="a sparse A on a GPU"):
-        i = "mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32"
-        wm.matmul(on(gpu, drawn(5, 64)), on(gpu, drawn(64, 7)), target="sm_80", instruction=i)
+    with pytest.raises(OperandError, match="engine='cuda' of mma takes arrays on a GPU"):
+        wm.mma(F16, drawn(16, 16), drawn(16, 8), target="sm_90", engine="cuda")
+    with pytest.raises(UnsupportedError, match="matrices on a GPU go to mma or matmul"):
+        wm.execute(F16, a, b, a, target="sm_90")
     zeros = np.zeros((4, 32), np.uint32)
     with pytest.raises(OperandError, match="engine is 'cuda'; expected"):
         wm.execute(F16, zeros, zeros[:2], zeros, target="sm_90", engine="cuda")  # type: ignore[arg-type]

@@ -301,7 +301,10 @@ def test_workers_of_a_cluster() -> None:
 
 LAZY_A, LAZY_B = da.from_array(A, 30), da.from_array(B, 30)
 UNKNOWN = LAZY_A[LAZY_A[:, 0] > 0]
-NOT_HERE = "dask arrays do not support out, tensor scales, indices (give A dense), threads, progress and engine='cuda'"
+NOT_HERE = (
+    "dask arrays do not support out, tensor scales, indices (give A dense), threads, progress and engine='cuda' or "
+    "'hardware'"
+)
 OF_A, OF_B = np.zeros((37, 4), np.uint8), np.zeros((4, 23), np.uint8)
 SCALED = {"a": LAZY_A.view(np.uint8)[:, :100], "b": da.zeros((100, 23), dtype=np.uint8), "instruction": MX,
           "target": "sm_120a", "scale_a": OF_A, "scale_b": OF_B}  # fmt: skip
@@ -334,7 +337,7 @@ TENSOR = Quantized(elements=LAZY_A, scales=OF_A, tensor_scale=np.float32(1))
         (OperandError, {"instruction": HALF, "split_k": 2}, f"{HALF}: partial sums are added in f32; ~"),
         (OperandError, {"epilogue": "f64"}, "epilogue is 'f64'; expected 'f32', ~"),
         (OperandError, {"a": A.astype(object)}, "dask: A is object: Python objects, which hold no bits"),
-        (OperandError, {"engine": "gpu"}, "engine is 'gpu'; expected 'auto', 'numpy', 'native' or 'cuda'"),
+        (OperandError, {"engine": "gpu"}, "engine is 'gpu'; expected 'auto', 'numpy', 'native', 'cuda' or 'hardware'"),
         (OperandError, {"instruction": SP, "a": LAZY_A[:, :98], "b": LAZY_B[:98]},
          f"{SP}: k is 98; expected a multiple of 4, the group of the sparsity pattern"),
         (ScaleError, {"scale_a": OF_A}, f"{F16} has no block scales; got some (name an instruction with .block_scale)"),

@@ -185,8 +185,8 @@ def with_tensor_scale(x: Any) -> dict[str, Any]:
         (OperandError, {"out": zeros(3, 5, **F4), "epilogue": "bf16"},
          "out is float32 (3, 5); expected a ~ bfloat16 array (3, 5)"),
         # How
-        (OperandError, {"engine": "gpu"}, "engine is 'gpu'; expected 'auto', 'numpy', 'native' or 'cuda'"),
-        (OperandError, {"engine": None}, "engine is None; expected 'auto', 'numpy', 'native' or 'cuda'"),
+        (OperandError, {"engine": "gpu"}, "engine is 'gpu'; expected 'auto', 'numpy', 'native', 'cuda' or 'hardware'"),
+        (OperandError, {"engine": None}, "engine is None; expected 'auto', 'numpy', 'native', 'cuda' or 'hardware'"),
         *((OperandError, {"threads": x}, f"threads is {x!r}; expected a positive integer or None")
           for x in (0, -1, 1.0, "2", True)),
         *((OperandError, {"progress": x}, f"progress is {x!r}; expected a function of two integers, True or None")

@@ -215,25 +215,22 @@ def test_tensors_of_subclasses_follow_their_own_rules() -> None:
 
 
 def test_what_is_not_replaced_is_counted_or_refused() -> None:
-    image, kernel = torch.ones(1, 2, 5, 5), torch.ones(2, 3, 3, 3)
     whole = torch.ones(3, 3, dtype=torch.int64)
-    plain = functional.conv_transpose2d(image, kernel)
     with wm.torch.arithmetic(TARGET) as report:
-        same_tensor(functional.conv_transpose2d(image, kernel), plain)
-        whole @ whole
+        same_tensor(whole @ whole, 3 * whole)
         torch.linalg.inv(torch.eye(3))
         torch.nn.Bilinear(2, 3, 4)(torch.ones(5, 2), torch.ones(5, 3))
-        image.sum().exp() + 1
+        whole.sum().exp() + 1
         torch.eye(3).to_sparse() @ torch.eye(3)
         torch.eye(3, dtype=torch.int32).addmm_(*[torch.eye(3, dtype=torch.int32)] * 2)
     assert list(report.left) == [
-        "aten::convolution of float32", "aten::mm of int64", "aten::linalg_inv_ex of float32",
-        "aten::_trilinear of float32", "aten::mm of float32", "aten::addmm_ of int32",
+        "aten::mm of int64", "aten::linalg_inv_ex of float32", "aten::_trilinear of float32", "aten::mm of float32",
+        "aten::addmm_ of int32",
     ]  # fmt: skip
     with wm.torch.arithmetic(TARGET, others="refuse"):
-        message = "aten::convolution of float32 has products that are not replaced; others='leave' leaves them"
+        message = "aten::mm of int64 has products that are not replaced; others='leave' leaves them"
         with pytest.raises(UnsupportedError, match=exactly(message)):
-            functional.conv_transpose2d(image, kernel)
+            whole @ whole
 
 
 def test_pytorch_s_own_errors_stay() -> None:

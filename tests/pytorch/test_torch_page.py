@@ -20,7 +20,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "torch.md").read_text()
 
 def test_the_page_runs_and_prints_what_it_says() -> None:
     codes, printed = (re.findall(rf"^```{name}\n(.*?)^```$", PAGE, re.M | re.S) for name in ("python", "text"))
-    assert len(codes) == 3 and len(printed) == 2
+    assert len(codes) == 5 and len(printed) == 3
     out, names = StringIO(), {"__name__": "page"}
     with redirect_stdout(out):
         for code in codes:

@@ -13,7 +13,7 @@ from dlpack_cases import Exported
 
 import warpmma as wm
 from warpmma import cuda
-from warpmma.gpu import OPTIONS, ProductLaunch
+from warpmma.gpu import OPTIONS
 
 _SHORT = (*OPTIONS, "-DUNROLLED=1")
 
@@ -24,17 +24,25 @@ class SimulatedGpu:
     name = "simulated"
     capability = (9, 0)
 
-    def __init__(self, hazards: Any = "error") -> None:
-        self.device, self.hazards = wm.Device("sm_90"), hazards
-        self.launches: list[tuple[ProductLaunch, int]] = []
+    def __init__(self, hazards: Any = "error", target: str = "sm_90") -> None:
+        self.device, self.hazards = wm.Device(target), hazards
+        self.launches: list[tuple[Any, int]] = []
+        self.waits = 0
 
-    def launch(self, what: ProductLaunch, stream: int = 0) -> None:
+    def launch(self, what: Any, stream: int = 0) -> None:
         self.launches.append((what, stream))
         if what.grid:
-            module = cuda.load(what.kernel.text, arch="sm_90", options=_SHORT, compiler="nvrtc", name="product.cu")
+            module = cuda.load(
+                what.kernel.text, arch=what.kernel.arch or "sm_90", options=_SHORT, compiler="nvrtc", name="product.cu"
+            )
             module[what.kernel.name].launch(
                 self.device, what.grid, what.threads, [what.argument()], hazards=self.hazards
             )
+
+    def fetch(self, address: int, into: Array, stream: int = 0) -> None:
+        self.waits += 1
+        if into.nbytes:
+            into.reshape(-1).view(np.uint8)[...] = np.frombuffer(self.device.read(address, into.nbytes), np.uint8)
 
     @contextmanager
     def copies(self) -> Iterator[_Copies]:
@@ -61,18 +69,19 @@ class _Copies:
 class GpuArray:
     """An array of a library that has its memory on a simulated GPU: it exports DLPack, and names its library.
 
-    The library has NumPy's own types, and no others. `streams` lists for which streams memory was exported.
+    The library has NumPy's own types, and no others. `streams` lists for which streams memory was exported; `number` is
+    that of the GPU.
     """
 
-    def __init__(self, memory: Any, like: Array) -> None:
+    def __init__(self, memory: Any, like: Array, number: int = 0) -> None:
         self._memory, self._like = memory, like  # `like` has the shape, strides and place of this view in zeros
         self.shape, self.dtype, self.device, self.streams = like.shape, like.dtype, "gpu", list[object]()
-        self._exported: list[object] = []
+        self._exported, self.number = list[object](), number
 
     @classmethod
-    def of(cls, device: wm.Device, x: Array) -> GpuArray:
+    def of(cls, device: wm.Device, x: Array, number: int = 0) -> GpuArray:
         """Copy an array to the device."""
-        return cls(device.array(np.ascontiguousarray(x).reshape(-1)), np.zeros(x.shape, x.dtype))
+        return cls(device.array(np.ascontiguousarray(x).reshape(-1)), np.zeros(x.shape, x.dtype), number)
 
     def __getitem__(self, key: Any) -> GpuArray:
         return self._view(self._like[key])
@@ -82,7 +91,7 @@ class GpuArray:
         return self._view(self._like.swapaxes(-1, -2))
 
     def _view(self, like: Array) -> GpuArray:
-        view = GpuArray(self._memory, like)
+        view = GpuArray(self._memory, like, self.number)
         view.streams = self.streams
         return view
 
@@ -99,7 +108,7 @@ class GpuArray:
         return np.ndarray(self.shape, self.dtype, whole, self._offset, self._like.strides)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return 2, 0
+        return 2, self.number
 
     def __dlpack__(self, *, stream: object, max_version: object = None) -> object:
         self.streams.append(stream)
@@ -109,13 +118,14 @@ class GpuArray:
             ndim=len(self.shape), shape=self.shape, strides=self._like.strides, itemsize=self.dtype.itemsize,
             size=max(1, self._like.size), ctypes=place,
         )  # fmt: skip
-        capsule = Exported(like, kinds[self.dtype.kind], 8 * self.dtype.itemsize, device=2)._export()  # type: ignore[arg-type]
+        bits, device = 8 * self.dtype.itemsize, 2 | self.number << 32
+        capsule = Exported(like, kinds[self.dtype.kind], bits, device=device)._export()  # type: ignore[arg-type]
         self._exported.append(capsule)  # its destructor is Python's, which must not run while an error is raised
         return capsule
 
     def __array_namespace__(self) -> object:
         def empty(shape: tuple[int, ...], dtype: Any, device: str) -> GpuArray:
-            return GpuArray.of(self._memory.device, np.full(shape, 7, dtype))
+            return GpuArray.of(self._memory.device, np.full(shape, 7, dtype), self.number)
 
         names = ("float16", "float32", "float64", "int32", "uint8", "uint16", "uint32")
         return SimpleNamespace(empty=empty, **{name: np.dtype(name) for name in names})

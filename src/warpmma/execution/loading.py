@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -11,12 +11,14 @@ from .._arguments import check_choice, is_integer
 from .._arrays import Array, as_array
 from ..arithmetic import Engine
 from ..errors import OperandError, ScaleError, shown
+from ..gpu import is_on_gpu
 from ..isa import Instruction, MatrixInstruction, WarpgroupInstruction, check_target, parse_any
 from ..layouts import OPERANDS, SWIZZLES, Major, Operand
 from ..registers import LANES
 from ..scaling import block_scales
 from ..sparsity import sparse_a
 from .batches import in_chunks
+from .on_gpu import mma_on_gpu
 from .refusals import Ids, Undefined, check_fragment, check_words, refuse_others
 from .running import Execution
 from .shared_operands import SharedOperand, bits_apart, in_words, placed
@@ -155,16 +157,18 @@ def mma(
     metadata: npt.ArrayLike | None = None, selector: int = 0, undefined: Undefined = "error",
     scale_a: npt.ArrayLike | None = None, scale_b: npt.ArrayLike | None = None,
     scale_d: bool = True, imm_a: int = 1, imm_b: int = 1,
-    engine: Engine = "auto", threads: int | None = None,
+    engine: Engine | Literal["cuda"] = "auto", threads: int | None = None,
 ) -> Array:  # fmt: skip
     """Multiply matrices as one instruction does: `load`, `execute` and `store` in one.
 
     Parameters
     ----------
     instruction : str, Instruction or WarpgroupInstruction
-    a, b, c : array_like
+    a, b, c : array_like, or arrays on an NVIDIA GPU
         Matrices as `load` takes them; the leading dimensions broadcast. Without `c`, C is +0. A sparse A may be dense,
         `[..., m, k]`, if it obeys the pattern; then there is no metadata to give.
+        On a GPU (tensors of PyTorch, arrays of CuPy, what exports DLPack) all lie there, and a sparse A is dense; the
+        products are made on A's stream. Only the check of the pattern of a sparse A waits for it.
     target : str
     metadata, selector, undefined
         As for `execute`; metadata goes with the stored elements of a sparse A, `[..., m, k/2]`.
@@ -174,12 +178,12 @@ def mma(
     scale_d, imm_a, imm_b
         Of a `wgmma`, as for `execute`; where the matrices lie changes no bit of its result.
     engine, threads
-        As for `execute`.
+        As for `execute`; of arrays on a GPU "auto" or "cuda".
 
     Returns
     -------
-    ndarray
-        D, `[..., m, n]`, of D's type.
+    ndarray, or array of A's library
+        D, `[..., m, n]`, of D's type; on a GPU of its codes' where the library lacks it.
 
     Raises
     ------
@@ -196,10 +200,18 @@ def mma(
     record = parse_any(instruction)
     if isinstance(record, WarpgroupInstruction):
         refuse_others(record, scale_a=(scale_a, None), scale_b=(scale_b, None))
-        options = WarpgroupOptions(scale_d=scale_d, imm_a=imm_a, imm_b=imm_b, selector=selector, undefined=undefined)
+    else:
+        refuse_others(record, scale_d=(scale_d, True), imm_a=(imm_a, 1), imm_b=(imm_b, 1))
+    options = WarpgroupOptions(scale_d=scale_d, imm_a=imm_a, imm_b=imm_b, selector=selector, undefined=undefined)
+    if is_on_gpu(a):
+        scales: Any = {"scale_a": scale_a, "scale_b": scale_b}
+        on_gpu = mma_on_gpu(record, a, b, c, target, options, metadata=metadata, **scales, engine=engine)
+        return cast(Array, on_gpu)
+    if isinstance(engine, str) and engine == "cuda":
+        raise OperandError(f"{record}: engine='cuda' of mma takes arrays on a GPU; matmul copies the host's there")
+    if isinstance(record, WarpgroupInstruction):
         return record.format("D").array(_warpgroup(record, a, b, c, target, options, metadata, engine).run(threads))
     assert isinstance(record, Instruction)
-    refuse_others(record, scale_d=(scale_d, True), imm_a=(imm_a, 1), imm_b=(imm_b, 1))
     call = mma_call(record, a, b, c, target, metadata, selector, undefined, scale_a, scale_b, engine)
     return _store(record, "D", call.run(threads))
 

@@ -31,6 +31,8 @@ from ..arithmetic import (
     resolve,
     take_rows,
 )
+from ..errors import UnsupportedError
+from ..gpu import is_on_gpu
 from ..isa import Instruction, MatrixInstruction, WarpgroupInstruction, check_target, parse_any
 from ..layouts import Layout
 from ..registers import LANES
@@ -141,6 +143,8 @@ def execute(
     OperandError
         A wrong register count, lane count or dtype, batches that do not broadcast, an operand too many or too few;
         a descriptor that reads outside of the memory that is given.
+    UnsupportedError
+        Registers that lie on a GPU.
     MetadataError, ScaleError
         Undefined metadata or selector; undefined byte-id or thread-id.
 
@@ -152,6 +156,8 @@ def execute(
     array([16, 16], dtype=uint32)
     """
     record = parse_any(instruction)
+    if any(map(is_on_gpu, (a, b, c))):
+        raise UnsupportedError(f"{record}: execute takes registers of the host; matrices on a GPU go to mma or matmul")
     if isinstance(record, WarpgroupInstruction):
         refuse_others(
             record, scale_a=(scale_a, None), scale_b=(scale_b, None), byte_id_a=(byte_id_a, 0),

@@ -25,7 +25,7 @@ from .._progress import for_each
 from ..arithmetic import Engine, Recipe, dot_chain, recipe_of, resolve
 from ..errors import OperandError, shown
 from ..formats import FloatFormat
-from ..isa import WarpgroupInstruction, check_target
+from ..isa import MatrixInstruction, WarpgroupInstruction, check_target
 from ..layouts import Operand
 from ..registers import LANES, WARPS
 from ..sparsity import sparse_a
@@ -44,7 +44,7 @@ class WarpgroupOptions:
     selector: int = 0
     undefined: Undefined = "error"
 
-    def check(self, record: WarpgroupInstruction) -> None:
+    def check(self, record: MatrixInstruction) -> None:
         """Raise `OperandError` or `MetadataError` for an option that the instruction does not take."""
         if not isinstance(self.scale_d, bool | np.bool_):
             raise OperandError(f"{record}: scale_d is {shown(self.scale_d)}; expected a bool")

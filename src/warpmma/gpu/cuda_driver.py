@@ -10,14 +10,14 @@ import ctypes
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import Any
+from threading import Lock
+from typing import Any, Protocol
 
 import numpy as np
 
 from .._arrays import Array
 from ..errors import UnsupportedError
-from .product_kernel import OPTIONS, ProductKernel
-from .product_launch import ProductLaunch
+from .product_kernel import OPTIONS
 
 _INSTALL = "pip install 'warpmma[cuda]'"
 _MOST_BLOCKS = (1 << 31) - 1
@@ -61,6 +61,32 @@ def _done(answer: tuple[Any, ...]) -> Any:
     return rest[0] if rest else None
 
 
+class CudaKernel(Protocol):
+    """CUDA C++, the name of its entry, and the target that it is compiled for: "" for the GPU's own."""
+
+    @property
+    def text(self) -> str: ...  # noqa: D102
+    @property
+    def name(self) -> str: ...  # noqa: D102
+    @property
+    def arch(self) -> str: ...  # noqa: D102
+
+
+class CudaLaunch(Protocol):
+    """A launch of a kernel that takes one structure: blocks and threads in one dimension."""
+
+    @property
+    def kernel(self) -> CudaKernel: ...  # noqa: D102
+    @property
+    def grid(self) -> int: ...  # noqa: D102
+    @property
+    def threads(self) -> int: ...  # noqa: D102
+
+    def argument(self) -> bytes:
+        """Return the structure."""
+        ...
+
+
 class CudaGpu:
     """A GPU, by its number in the driver: kernels loaded for it, launches, copies of the host's arrays.
 
@@ -82,6 +108,7 @@ class CudaGpu:
         self.capability = major, minor
         self._context = _done(driver.cuDevicePrimaryCtxRetain(which))
         self._functions: dict[str, Any] = {}
+        self._loading: dict[str, Lock] = {}
 
     @contextmanager
     def current(self) -> Iterator[Any]:
@@ -93,17 +120,18 @@ class CudaGpu:
         finally:
             driver.cuCtxPopCurrent()
 
-    def loaded(self, kernel: ProductKernel) -> Any:
-        """Compile and load a kernel, once."""
-        if kernel.text not in self._functions:
-            image = _compiled(kernel.text, "sm_{}{}".format(*self.capability))
-            with self.current() as driver:
-                module = _done(driver.cuModuleLoadData(image))
-                self._functions[kernel.text] = _done(driver.cuModuleGetFunction(module, kernel.name.encode()))
+    def loaded(self, kernel: CudaKernel) -> Any:
+        """Compile a kernel and load it into this GPU's context, once; threads that want it too wait, others do not."""
+        with self._loading.setdefault(kernel.text, Lock()):
+            if kernel.text not in self._functions:
+                image = _compiled(kernel.text, kernel.arch or "sm_{}{}".format(*self.capability))
+                with self.current() as driver:
+                    module = _done(driver.cuModuleLoadData(image))
+                    self._functions[kernel.text] = _done(driver.cuModuleGetFunction(module, kernel.name.encode()))
         return self._functions[kernel.text]
 
-    def launch(self, what: ProductLaunch, stream: int = 0) -> None:
-        """Launch a product on a stream, given by its handle; waits for nothing."""
+    def launch(self, what: CudaLaunch, stream: int = 0) -> None:
+        """Launch a kernel on a stream of this GPU, given by its handle; waits for nothing."""
         if what.grid > _MOST_BLOCKS:
             raise UnsupportedError(f"engine='cuda': {what.grid:,} tiles; a launch has at most {_MOST_BLOCKS:,}")
         if not what.grid:
@@ -114,6 +142,17 @@ class CudaGpu:
         with self.current() as driver:
             size = (what.grid, 1, 1, what.threads, 1, 1)
             _done(driver.cuLaunchKernel(function, *size, 0, stream, ctypes.addressof(pointers), 0))
+
+    def fetch(self, address: int, into: Array, stream: int = 0) -> None:
+        """Wait for a stream, and copy from the GPU to a contiguous array."""
+        with self.current() as driver:
+            if int(_done(driver.cuStreamIsCapturing(stream))):
+                raise UnsupportedError(
+                    "engine='cuda': the stream is being captured, and the check of a sparse A waits for it; multiply "
+                    "by dense instructions in a graph"
+                )
+            _done(driver.cuMemcpyDtoHAsync(into.ctypes.data, address, into.nbytes, stream))
+            _done(driver.cuStreamSynchronize(stream))
 
     @contextmanager
     def copies(self) -> Iterator[HostCopies]:

@@ -1,7 +1,7 @@
 """Arrays on a GPU, of any library that exports DLPack: where they lie, and results in the library of the operands.
 
-1. Operands are read by DLPack on the stream that their library has current (PyTorch, CuPy), or else the legacy default
-   stream; nothing waits.
+1. Operands are read by DLPack on the stream that their library has current on A's GPU (PyTorch, CuPy), or else the
+   legacy default stream; nothing waits. Which GPU the library has current does not matter.
 2. A result is made by the library of A: PyTorch, CuPy, or what the array names by `__array_namespace__`. Where it lacks
    the type, the result holds codes, unsigned integers.
 """
@@ -9,8 +9,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -53,7 +53,9 @@ def read(x: Any, name: str, stream: int, error: type[WarpmmaError] = OperandErro
     """Read where an array lies; raise `error`, whose message begins with `name`, if it is none on a GPU."""
     if not is_on_gpu(x):
         raise error(f"{name} lies on the CPU, other operands on a GPU; expected all on one")
-    tensor, dtype, owner = lent_by_dlpack(x, name, error, ON_GPU, stream=stream or _LEGACY)
+    library, module = _library(x)
+    with library.beside(module, x) if library else nullcontext():  # PyTorch exports from its current GPU alone
+        tensor, dtype, owner = lent_by_dlpack(x, name, error, ON_GPU, stream=stream or _LEGACY)
     shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
     whole = np.cumprod([1, *shape[:0:-1]])[::-1].tolist() if shape else []
     strides = tuple(tensor.strides[i] for i in range(tensor.ndim)) if tensor.strides else tuple(whole)
@@ -61,23 +63,49 @@ def read(x: Any, name: str, stream: int, error: type[WarpmmaError] = OperandErro
     return GpuTensor(address=address, shape=shape, strides=strides, dtype=dtype, device=tensor.device_id, owner=owner)
 
 
+def check_one_gpu(who: object, arrays: Iterable[Any]) -> None:
+    """Raise `OperandError` unless the arrays that lie on a GPU lie on one; nothing is read."""
+    numbers = {int(x.__dlpack_device__()[1]) for x in arrays if is_on_gpu(x)}
+    if len(numbers) > 1:
+        raise OperandError(f"{who}: operands lie on GPUs {sorted(numbers)}; expected one")
+
+
+def read_operand(x: Any, name: str, fmt: Format, stream: int, who: object) -> GpuTensor:
+    """Read an operand; its elements are of the format's type, or codes, whose upper bits are ignored."""
+    array = read(x, name, stream)
+    if array.dtype not in (fmt.dtype, fmt.code_dtype):
+        raise OperandError(f"{who}: {name}: {array.dtype} array; expected {fmt.dtype}, or {fmt.code_dtype} codes")
+    return array
+
+
 @dataclass(frozen=True)
 class _Library:
     stream: Callable[[Any, Any], int]
     empty: Callable[[Any, Any, tuple[int, ...], str], Any]
+    beside: Callable[[Any, Any], AbstractContextManager[Any]]  # makes the array's GPU the current one
 
 
 def _torch_empty(torch: Any, like: Any, shape: tuple[int, ...], dtype: str) -> Any:
     return torch.empty(shape, dtype=getattr(torch, dtype), device=like.device)
 
 
-def _cupy_empty(cupy: Any, _: Any, shape: tuple[int, ...], dtype: str) -> Any:
-    return cupy.empty(shape, np.dtype(dtype))
+def _cupy_empty(cupy: Any, like: Any, shape: tuple[int, ...], dtype: str) -> Any:
+    with _cupy_beside(cupy, like):
+        return cupy.empty(shape, np.dtype(dtype))
+
+
+def _cupy_beside(cupy: Any, x: Any) -> Any:
+    return cupy.cuda.Device(x.device.id)
 
 
 _LIBRARIES: Mapping[str, _Library] = MappingProxyType({
-    "torch": _Library(lambda torch, x: int(torch.cuda.current_stream(x.device).cuda_stream), _torch_empty),
-    "cupy": _Library(lambda cupy, _: int(cupy.cuda.get_current_stream().ptr), _cupy_empty),
+    "torch": _Library(
+        lambda torch, x: int(torch.cuda.current_stream(x.device).cuda_stream), _torch_empty,
+        lambda torch, x: torch.cuda.device(x.device),
+    ),
+    "cupy": _Library(
+        lambda cupy, x: int(cupy.cuda.get_current_stream(x.device.id).ptr), _cupy_empty, _cupy_beside,
+    ),
 })  # fmt: skip
 
 
@@ -105,7 +133,7 @@ def empty_like(x: Any, shape: tuple[int, ...], fmt: Format) -> Any:
             "torch.from_dlpack or cupy.from_dlpack"
         )
     for name in (fmt.dtype.name, fmt.code_dtype.name):
-        with suppress(AttributeError, TypeError):
+        with suppress(AttributeError, TypeError, ValueError):  # CuPy knows some names of ml_dtypes, and says so
             if library is not None:
                 return library.empty(module, x, shape, name)
             space = x.__array_namespace__()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from math import prod
 
 from .._records import Shown
@@ -25,6 +24,7 @@ from ..arithmetic import (
 )
 from ..errors import UnsupportedError
 from ..formats import FORMATS, FloatFormat, floating
+from .kernel_text import GIVEN_AS, SparseAs, source, sparse_text
 
 MOST_SLICES = 64
 """Slices of k whose lengths a launch takes."""
@@ -51,6 +51,9 @@ class ProductForm(Shown):
         lengths of all chains, 16 at most.
     width : int
         Columns of a group of a sparse A, half of them stored; 0 of a dense one.
+    sparse : {"rows", "indices", "dense"}
+        How a sparse A is given: by stored elements and the rows of B that they meet, by stored elements and indices,
+        or by all elements.
     scales : int
         Block scales of a row in one instruction.
     partial : bool
@@ -61,16 +64,23 @@ class ProductForm(Shown):
         Whether D is multiplied by a factor for each matrix of the batch.
     result : str
         Format to which D is rounded; D's own, where it is not.
+    gathered : (int, int), optional
+        Of an implicit product: how many coordinates A and B have, as `gathered.GatheredProduct` says.
+    bias : bool
+        Of an implicit product: whether a number for each column, of the result's type, is added to the sums.
     """
 
     recipe: Recipe
     k: int
     width: int = 0
+    sparse: SparseAs = "rows"
     scales: int = 0
     partial: bool = False
     to_tf32: bool = False
     alpha: bool = False
     result: str
+    gathered: tuple[int, int] | None = None
+    bias: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,6 +91,7 @@ class ProductKernel(Shown):
     rows: int
     columns: int
     instruction: int
+    arch: str = ""  # the target of NVRTC, where it is not the GPU's own
 
     name = "product"
 
@@ -106,23 +117,32 @@ def kernel_of(form: ProductForm) -> ProductKernel:
     rows, columns, blocks = _tile(form, chunk)
     numbers = {
         "TX": _SIDE, "RM": rows, "RN": columns, "CHUNK": chunk, "STEP": step, "INSTRUCTION": instruction,
-        "SCALES": form.scales, "MOST_SLICES": MOST_SLICES, "SPARSE": int(bool(form.width)),
+        "SCALES": form.scales, "MOST_SLICES": MOST_SLICES, "SPARSE": GIVEN_AS[form.sparse] if form.width else 0,
         "PARTIAL": int(form.partial), "AFTER": int(recipe.accumulate == "after"), "HAS_ALPHA": int(form.alpha),
         "IN_ORDER": int(in_order), "SETTLED": int(isinstance(unit, GroupedDotAdd)),
         "BLOCKS": blocks, "CHAINS_OF_FMA": int(isinstance(unit, FmaChain)),
         "SCALED": int(form.scales > 0), "SCALE_NAN": (floating(recipe.scale).nan_code or 0) if recipe.scale else 0,
-        "TO_TF32": int(form.to_tf32),
+        "TO_TF32": int(form.to_tf32), "GATHERED": int(form.gathered is not None), "HAS_BIAS": int(form.bias),
+        **({} if form.gathered is None else dict(zip(("COORDINATES_A", "COORDINATES_B"), form.gathered, strict=True))),
         "AS_IT_IS": int(form.result == recipe.d == recipe.c and not form.alpha), **_of_unit(recipe, step, logical),
     }  # fmt: skip
     words_of = {"VALUE": "double" if recipe.d == "f64" else "float", "FUSED": _fused(recipe)}
     defined = [f"#define {name} {value}" for name, value in (*numbers.items(), *words_of.items())]
     defined.append(f"#define PLACES {', '.join(map(str, _inverse(order)))}")
     code = "u64" if "f64" in (recipe.a, recipe.d) else "u32"
-    formats = [_format("A", recipe.a, recipe.convert), _format("B", recipe.b, recipe.convert)]
-    formats += [_format("C", recipe.c), _format("D", recipe.d), _format("Result", form.result)]
+    formats = [format_constants("A", recipe.a, recipe.convert), format_constants("B", recipe.b, recipe.convert)]
+    formats += [
+        format_constants("C", recipe.c),
+        format_constants("D", recipe.d),
+        format_constants("Result", form.result),
+    ]
     scale = [_scale(recipe.scale)] if recipe.scale else []
-    body = ("panels.cuh", _SOURCE[type(unit)], "product.cuh")
-    text = [*defined, _source("numbers.cuh"), f"typedef {code} Code;", *formats, *scale, *map(_source, body)]
+    sparse = [sparse_text(form.width, recipe.a)] if form.width else []
+    body = [
+        "panels.cuh", _SOURCE[type(unit)], "matrices.cuh", "reader.cuh", *(["gathered.cuh"] if form.gathered else []),
+        "product.cuh", "tiles.cuh",
+    ]  # fmt: skip
+    text = [*defined, source("numbers.cuh"), f"typedef {code} Code;", *formats, *scale, *sparse, *map(source, body)]
     return ProductKernel(text="\n".join(text), rows=rows * _SIDE, columns=columns * _SIDE, instruction=instruction)
 
 
@@ -223,7 +243,7 @@ def _fused(recipe: Recipe) -> str:
     return f"__fma_{rounding}" if recipe.d == "f64" else f"__fmaf_{rounding}"
 
 
-def _format(called: str, name: str, converted: str | None = None) -> str:
+def format_constants(called: str, name: str, converted: str | None = None) -> str:
     """Write the constants of a format, as `numbers.cuh` reads them."""
     fmt = FORMATS[name]
     width = fmt.bits
@@ -254,8 +274,3 @@ def _struct(called: str, *constants: dict[str, int]) -> str:
     kinds = zip(("int", "u32"), constants, strict=False)
     lines = [f"  static constexpr {kind} {name} = {value};" for kind, of in kinds for name, value in of.items()]
     return "\n".join([f"struct {called} {{", *lines, "};"])
-
-
-@cache
-def _source(name: str) -> str:
-    return (files(__package__) / "kernels" / name).read_text(encoding="utf-8")

@@ -13,13 +13,17 @@ from .float32 import (
     evidence_on,
     recipe_on,
 )
+from .gpu_implicit import convolved_on_gpu
+from .grouped_products import grouped_product_on_gpu
+from .implicit import Convolution, ImplicitFactor, ImplicitProduct, Moved, TensorLayout
 from .operands import Given, Multiplicand
 from .results import finish
 from .tiling import Product, computed, matmul, multiply, prepare, prepared
 
 __all__ = [
-    "FLOAT32", "FMA", "Chain", "ChainInstruction", "Choice", "Float32", "Float32Way", "FloatFma", "Given", "Lazy",
-    "Multiplicand", "Operands", "Options", "Product", "ProductEngine", "ProductOptions", "boundaries",
-    "checked_float32", "choice_of", "choose", "computed", "default_instruction", "evidence_on", "finish", "is_dask",
-    "matmul", "multiply", "prepare", "prepared", "recipe_on",
+    "FLOAT32", "FMA", "Chain", "ChainInstruction", "Choice", "Convolution", "Float32", "Float32Way", "FloatFma",
+    "Given", "ImplicitFactor", "ImplicitProduct", "Lazy", "Moved", "Multiplicand", "Operands", "Options", "Product",
+    "ProductEngine", "ProductOptions", "TensorLayout", "boundaries", "checked_float32", "choice_of", "choose",
+    "computed", "convolved_on_gpu", "default_instruction", "evidence_on", "finish", "grouped_product_on_gpu",
+    "is_dask", "matmul", "multiply", "prepare", "prepared", "recipe_on",
 ]  # fmt: skip

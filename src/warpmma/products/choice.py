@@ -53,7 +53,7 @@ class Choice(Shown):
         How the instruction computes on the target.
     evidence : Evidence
         How that is known.
-    engine : {"native", "numpy", "cuda"}
+    engine : {"native", "numpy", "cuda", "hardware"}
     shape : tuple of int
         Of D.
     dtype : dtype
@@ -233,7 +233,8 @@ def planned(given: Given, options: ProductOptions) -> tuple[Chain, tuple[int, ..
     check_scales(record, x.shape, y.shape, of_a, of_b)
     met = None if places is None else (*places.shape[:-2], x.shape[-1])
     batch = batch_of(record, x.shape, y.shape, met, of_a, of_b)
-    tensor_scales(record, z, batch, *given.alphas)
+    factors = (None if x is None else outline(x, f"{record}: tensor scale", ScaleError) for x in given.alphas)
+    tensor_scales(record, z, batch, *factors)
     if z is not None:
         check_c(record, z.shape, (*batch, x.shape[-2], y.shape[-1]))
     return chain, batch

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
+from .._lazy import later
 from .._lazy_numpy import Array, Float64, _arrays, np, npt
 from .._records import Shown
 from ..errors import OperandError, ScaleError
@@ -13,6 +15,11 @@ from ..isa import Instruction, parse
 from ..layouts import Operand
 from .rules import as_float32, elements, mx, nvfp4, peaks
 from .words import block_scales, scaled_operand
+
+if TYPE_CHECKING:
+    gpu: Any
+else:
+    gpu = later("..gpu", __package__)  # a room below, for arrays on a GPU alone
 
 _F32, _F64, _F16, _BF16, _UE8M0, _UE4M3 = map(floating, ("f32", "f64", "f16", "bf16", "ue8m0", "ue4m3"))
 _ELEMENTS = ("e4m3", "e5m2", "e3m2", "e2m3", "e2m1")
@@ -31,6 +38,9 @@ class Quantized(Shown):
     tensor_scale : float32, ndarray of float32 or None
         NVFP4's second level, `[...]`: one number for each matrix. Instructions do not know it; D is to be
         multiplied by that of A and that of B.
+
+    Of a matrix on a GPU all are arrays of its library there; elements are of the type of their format, or codes,
+    `uint8`, where the library lacks it. `dequantize` takes copies on the CPU.
     """
 
     elements: Array
@@ -82,7 +92,8 @@ def quantize(matrix: npt.ArrayLike, instruction: str | Instruction, operand: Ope
     ----------
     matrix : array_like of float32, float64, float16 or bfloat16
         `[..., rows, K]` for A, `[..., K, columns]` for B: of any size, K a multiple of `block_size`; a sparse
-        A is given dense. Values of float64 must all be float32's.
+        A is given dense. Values of float64 must all be float32's. An array on a GPU, of PyTorch, CuPy or another
+        library that exports DLPack, is read in place.
     instruction : str or Instruction
         Tells the types of elements and scales, and the size of a block.
     operand : {"A", "B"}
@@ -110,6 +121,10 @@ def quantize(matrix: npt.ArrayLike, instruction: str | Instruction, operand: Ope
     2. scale = ue4m3(float32(float32(max |v| / 6) / tensor_scale)) over a block, saturating at 448.
     3. element = e2m1(float32(v / float32(scale * tensor_scale))), saturating at 6; 0 where the divisor is 0.
 
+    On a GPU the bits are the same, and nothing waits, so nothing depends on what elements are: a float64 is rounded
+    to float32, to nearest even, and with ue4m3 a matrix with NaN or infinity has the tensor scale NaN, the scales 0x7F
+    (NaN) and the elements +0.
+
     Examples
     --------
     >>> i = "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.f32.e2m1.e2m1.f32.ue8m0"
@@ -118,6 +133,10 @@ def quantize(matrix: npt.ArrayLike, instruction: str | Instruction, operand: Ope
     (array([[128]], dtype=uint8), array([ 0.,  2.,  4.,  8.,  8., 12.]))
     """
     record = parse(instruction)
+    if _may_be_on_gpu(matrix) and gpu.is_on_gpu(matrix):
+        element, of_block = record.type(scaled_operand(operand)), block_scales(record).size
+        made = gpu.quantize_on_gpu(matrix, str(record), element, record.stype, of_block, operand)
+        return Quantized(elements=made[0], scales=made[1], tensor_scale=made[2])
     size, axis = block_scales(record).size, -1 if scaled_operand(operand) == "A" else -2
     bits = _bits(record, operand, matrix)
     if bits.ndim < 2 or not bits.shape[axis] or bits.shape[axis] % size:
@@ -141,6 +160,10 @@ def quantize(matrix: npt.ArrayLike, instruction: str | Instruction, operand: Ope
     return Quantized(
         elements=fmt.array(codes.reshape(bits.shape)), scales=scales.reshape(*batch, *each), tensor_scale=tensor_scale
     )
+
+
+def _may_be_on_gpu(x: object) -> bool:
+    return not isinstance(x, np.ndarray) and hasattr(type(x), "__dlpack_device__")
 
 
 def _bits(record: Instruction, operand: Operand, matrix: npt.ArrayLike) -> Array:

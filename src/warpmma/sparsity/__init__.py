@@ -31,6 +31,8 @@ docs/specification/ptx.md 3; measured on an H200 (docs/specification/h200.md 2):
 """
 
 from .patterns import SORTED_CODES, UNDEFINED_MEASURED, Pattern, stored_columns
+from .patterns import Codes as Codes
+from .patterns import nibble_of as nibble_of
 from .sparse_functions import (
     check_indices,
     check_metadata,

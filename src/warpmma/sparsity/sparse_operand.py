@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache, cached_property, partial
 
 from .._arguments import is_integer
@@ -183,14 +183,27 @@ class SparseA:
     def check_nibbles(self, nibbles: Array, codes: Codes, by_rule: bool) -> None:
         """Raise `MetadataError` unless all nibbles are among some; `by_rule` if PTX says so."""
         if place := first_outside(nibbles, codes):
+            self.check_nibble(int(nibbles[place]), place, codes, by_rule)
+
+    def check_nibble(self, nibble: int, place: tuple[int, ...], codes: Codes, by_rule: bool) -> None:
+        """Raise `MetadataError` unless the nibble of one group of a matrix is among some."""
+        if nibble not in codes:
             raise MetadataError(
-                f"{self.record}: indices {said(nibbles[place])}, nibble {nibbles[place]:#x}, of "
+                f"{self.record}: indices {said(nibble)}, nibble {nibble:#x}, of "
                 f"{named(self.pattern, place, 'matrix')}; {legal_are(codes, by_rule)}"
             )
 
     def check_nibbles_on(self, nibbles: Array, target: str) -> None:
         """Raise `MetadataError` for undefined nibbles, `UnsupportedError` for ones of unknown effect on a target."""
         self._check_on(target, partial(self.check_nibbles, nibbles))
+
+    def check_indices_on(self, indices: Array, place: tuple[int, ...], target: str) -> None:
+        """Check the two indices of one group of a matrix, as `nibbles` and `check_nibbles_on` do."""
+        i0, i1 = map(int, indices)
+        if not 0 <= min(i0, i1) <= max(i0, i1) < PLACES:
+            at = named(self.pattern, place, "matrix")
+            raise MetadataError(f"{self.record}: indices are ({i0}, {i1}) of {at}; expected 0 to {PLACES - 1}")
+        self._check_on(target, partial(self.check_nibble, i0 | i1 << 2, place))
 
     def _check_on(self, target: str, check: Callable[[Codes, bool], None]) -> None:
         """`check` raises `MetadataError` unless all nibbles are among some codes; it is told whether they are PTX's."""
@@ -218,15 +231,20 @@ class SparseA:
             occupied = np.any(values != 0, axis=-1)
             over = np.flatnonzero(occupied.sum(axis=-1) > law.units // 2)
             if over.size:
-                at = named(law, np.unravel_index(piece.start + over[0], batch), self._unit(array, law.width))
-                raise MetadataError(
-                    f"{self.record}: A breaks the {law.kept}:{law.width} pattern at {at}: "
-                    f"{values[over[0]].ravel().tolist()}; expected at most {law.units // 2} nonzero "
-                    f"{'pairs' if law.unit == 2 else 'elements'} (see prune)"
-                )
+                place = np.unravel_index(piece.start + over[0], batch)
+                raise self.broken(values[over[0]], place, self._unit(array, law.width))
             found = nibbles[piece] = nibble_of(law).take(np.packbits(occupied, axis=-1, bitorder="little")[:, 0])
             stored[piece] = np.take_along_axis(groups[piece], table.take(found, axis=0), axis=-1)
         return stored.reshape(*array.shape[:-1], array.shape[-1] // 2), nibbles.reshape(batch)
+
+    def broken(self, values: Array, place: Iterable[int], what: str = "matrix") -> MetadataError:
+        """Return the error of a group whose values break the pattern; `place` is that in the batch of `what`."""
+        law = self.pattern
+        return MetadataError(
+            f"{self.record}: A breaks the {law.kept}:{law.width} pattern at {named(law, place, what)}: "
+            f"{values.ravel().tolist()}; expected at most {law.units // 2} nonzero "
+            f"{'pairs' if law.unit == 2 else 'elements'} (see prune)"
+        )
 
     def prune(self, matrix: Array) -> Array:
         """Zero the elements that `compress` would refuse."""

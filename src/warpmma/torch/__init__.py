@@ -2,13 +2,15 @@
 
 `with arithmetic(target="sm_90a") as report:` replaces what PyTorch calls to multiply matrices, forward and backward;
 `report` has the instruction of each product. `compile(model, target="sm_90")` is `torch.compile` for a simulated GPU.
+`operators()` defines products for functions that PyTorch's own `torch.compile` compiles.
 PyTorch is optional and imported when one of these is called.
 """
 
 from .compile_report import CompiledKernel, CompileReport
 from .compiled_models import CompiledModel, compile
-from .differentiable import matmul
+from .custom_operators import operators
 from .overriding import Arithmetic, arithmetic
+from .product_function import matmul
 from .report import ProductReport, ReplacedProduct
 
 __all__ = [
@@ -21,4 +23,5 @@ __all__ = [
     "arithmetic",
     "compile",
     "matmul",
+    "operators",
 ]

@@ -1,98 +1,88 @@
-"""Convolutions, and their gradients, as products with a stated order of k.
+"""Convolutions, transposed ones, and their gradients, as products with a stated order of k.
 
-1. A convolution is a product with a row for each place of the output, images first, and a column for each output
-   channel; k runs over the places of the kernel, row by row, and at each over the input channels: (r, s, c). Padding is
-   zeros. Groups are a batch. A bias is added to the sum, as that of `linear`.
-2. The gradient of the input has a row for each of its places, and k runs over the places of the kernel, turned around,
-   and at each over the output channels. Where the stride is above 1, zeros lie between the rows of the gradient and are
-   multiplied, too.
-3. The gradient of the weight has a row for each output channel and a column for each (r, s, c); k runs over the places
-   of the output, images first. That of the bias is PyTorch's sum.
-4. Transposed convolutions are PyTorch's own.
+1. Which elements meet is what `products.implicit` says. The order of k is that of the option `convolution_k`: by
+   default (r, s, c) for the output; for the gradient of the input (r, s, k), the kernel turned around, as the gradient
+   is a convolution with it; for that of the weight (n, p, q). What lies outside of an image, or between elements of a
+   stride, is +0, and multiplied like any element.
+2. Groups are a batch. A bias is added to the sum, as that of `linear`. Its gradient is PyTorch's sum.
+3. A transposed convolution is the gradient of an input, and takes its order of k; its gradients are a convolution, and
+   the gradient of a weight.
+4. On a GPU the kernel gathers its factors, and writes the rounded result: no memory is used beside. On the CPU parts of
+   the factors are laid out, as `laid_out_parts` says.
+5. Results lie in memory channels last, where the input or the weight does; gradients of weights as the weight.
 
-This order is a choice: libraries have many kernels, and take one by size. The rows of the left factor are laid out in
-memory, as many times as the kernel has places.
+The order is a choice: libraries have many kernels, and take one by size.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from math import prod
 from typing import Any
 
+import numpy as np
+
+from ..gpu import is_on_gpu
+from ..products import Convolution, ImplicitProduct, ProductOptions, TensorLayout, boundaries, convolved_on_gpu
+from .laid_out_parts import Spans, multiplied_in_parts
+from .multiplying import summed
 from .replaced import LEFT, OperatorCall
-from .tensors import array_of, pytorch
+from .report import ReplacedProduct
+from .settings import chosen, promoted
+from .tensors import array_of, dtype_for, dtype_name, pytorch, tensor_of
 
 
 def convolution(call: OperatorCall) -> Any:
-    """Compute `convolution` (rule 1)."""
-    bias = call.x["bias"]
+    """Compute `convolution` (rules 1 to 3)."""
+    x, weight, bias = (call.x[name] for name in ("input", "weight", "bias"))
     type_ = _type(call, "input", "weight", *(["bias"] if bias is not None else []))
-    if type_ is None:
+    shape = None if type_ is None else _output_shape(call)
+    if type_ is None or shape is None or (bias is not None and tuple(bias.shape) != (shape[1],)):
         return LEFT
-    added = None if bias is None else array_of(bias, f"{call.op}: bias")
-    return _image(call, _seen(call), _by_channel(call.x["weight"], call.x["groups"]).mT, type_, added)
+    d = _empty(shape, x, weight)
+    _run(call, "data" if call.x["transposed"] else "forward", x, weight, d, type_, bias)
+    return d
 
 
 def convolution_gradients(call: OperatorCall) -> Any:
-    """Compute `convolution_backward`: the gradients of input, weight and bias that are wanted (rules 2 and 3)."""
+    """Compute `convolution_backward`: the gradients of input, weight and bias that are wanted (rules 1 to 3)."""
     type_ = _type(call, "grad_output", "input", "weight")
-    if type_ is None:
+    if type_ is None or _output_shape(call) != tuple(call.x["grad_output"].shape):
         return LEFT
-    gradient, wanted = call.x["grad_output"], call.x["output_mask"]
-    of_bias = gradient.sum([0, *range(2, gradient.ndim)]) if wanted[2] else None
-    return (
-        _of_input(call, type_) if wanted[0] else None, _of_weight(call, type_) if wanted[1] else None, of_bias
-    )  # fmt: skip
-
-
-def _of_input(call: OperatorCall, type_: str) -> Any:
-    """Rule 2."""
-    gradient, x, weight = (call.x[name] for name in ("grad_output", "input", "weight"))
-    groups, kernel, places = call.x["groups"], weight.shape[2:], gradient.shape[2:]
-    stride, padding, dilation = (_of_each(call, name) for name in ("stride", "padding", "dilation"))
-    apart = gradient.new_zeros(*gradient.shape[:2], *((n - 1) * s + 1 for n, s in zip(places, stride, strict=True)))
-    apart[(..., *(slice(None, None, s) for s in stride))] = gradient
-    around = []
-    for i, n in enumerate(x.shape[2:]):
-        reach = dilation[i] * (kernel[i] - 1)
-        before = reach - padding[i]
-        around.append((before, n - apart.shape[2 + i] - before + reach))
-    rows = _patches(apart, kernel, [1] * len(kernel), around, dilation)
-    turned = weight.flip(list(range(2, weight.ndim))).unflatten(0, (groups, -1))  # [group, out, in, *kernel]
-    b = turned.permute(0, *range(3, turned.ndim), 1, 2).flatten(1, -2)
-    return _image(call, rows, b, type_)
-
-
-def _of_weight(call: OperatorCall, type_: str) -> Any:
-    """Rule 3."""
-    gradient, weight, groups = call.x["grad_output"], call.x["weight"], call.x["groups"]
-    a = gradient.unflatten(1, (groups, -1)).movedim(0, 2).flatten(2)  # [group, out, image and place]
-    sums = _product(call, a, _grouped_rows(call, _seen(call)), type_)
-    d = call.rounded(sums, type_).reshape(len(weight), *weight.shape[2:], weight.shape[1])
-    return d.movedim(-1, 1).contiguous()
-
-
-def _seen(call: OperatorCall) -> Any:
-    """Return what each place of the output sees of the input."""
-    stride, padding, dilation = (_of_each(call, name) for name in ("stride", "padding", "dilation"))
-    return _patches(call.x["input"], call.x["weight"].shape[2:], stride, [(n, n) for n in padding], dilation)
-
-
-def _image(call: OperatorCall, patches: Any, b: Any, type_: str, bias: Any = None) -> Any:
-    """Multiply patches by `[group, k, channel]`, and return the image, `[image, channel, *places]`."""
-    a = _grouped_rows(call, patches)
-    sums = _product(call, a, b, type_)
-    sums = sums.with_codes(sums.codes.swapaxes(0, 1).reshape(a.shape[1], b.shape[0] * b.shape[2]))
-    d = call.rounded(sums.scaled_and_added(1, 0 if bias is None else 1, bias, type_), type_)
-    return d.view(*patches.shape[: call.x["input"].ndim - 1], -1).movedim(-1, 1).contiguous()
+    gradient, x, weight, wanted = (call.x[name] for name in ("grad_output", "input", "weight", "output_mask"))
+    transposed = call.x["transposed"]
+    of_input = of_weight = None
+    if wanted[0]:
+        of_input = _empty(x.shape, x, weight)
+        _run(call, "forward" if transposed else "data", gradient, weight, of_input, type_)
+    if wanted[1]:
+        of_weight = _empty(weight.shape, weight)
+        seen, output = (gradient, x) if transposed else (x, gradient)
+        _run(call, "weight", output, seen, of_weight, type_)
+    return of_input, of_weight, gradient.sum([0, *range(2, gradient.ndim)]) if wanted[2] else None
 
 
 def _type(call: OperatorCall, *names: str) -> str | None:
     """Return the PTX type of a call that is replaced."""
-    if call.x["transposed"] or call.x["input"].ndim < 3 or not call.x["input"].numel():
+    if call.x["input"].ndim not in (3, 4, 5) or not all(call.x[name].numel() for name in ("input", "weight")):
         return None
     return call.float_type(*names)
+
+
+def _output_shape(call: OperatorCall) -> tuple[int, ...] | None:
+    """Return the shape of the output; None of what PyTorch refuses, or leaves empty."""
+    x, weight, groups, transposed = (call.x[name] for name in ("input", "weight", "groups", "transposed"))
+    if groups < 1 or weight.ndim != x.ndim or weight.shape[0] % groups:
+        return None
+    if x.shape[1] != (weight.shape[0] if transposed else weight.shape[1] * groups):
+        return None
+    channels = weight.shape[1] * groups if transposed else weight.shape[0]
+    each = [_of_each(call, name) for name in ("stride", "padding", "dilation", "output_padding")]
+    if min(each[0] + each[2]) < 1 or min(each[1]) < 0:
+        return None
+    places = []
+    for n, kernel, stride, padding, dilation, more in zip(x.shape[2:], weight.shape[2:], *each, strict=True):
+        reach = dilation * (kernel - 1) - 2 * padding
+        places.append((n - 1) * stride + reach + more + 1 if transposed else (n - reach - 1) // stride + 1)
+    return (x.shape[0], channels, *places) if min(places) > 0 else None
 
 
 def _of_each(call: OperatorCall, name: str) -> list[int]:
@@ -101,30 +91,72 @@ def _of_each(call: OperatorCall, name: str) -> list[int]:
     return given * dimensions if len(given) == 1 else given
 
 
-def _product(call: OperatorCall, a: Any, b: Any, type_: str) -> Any:
-    x, y = (array_of(t, call.op) for t in (a, b))
-    return call.summed(x, y, (type_, type_), type_)
+def _empty(shape: tuple[int, ...], *like: Any) -> Any:
+    """Allocate a result (rule 5)."""
+    torch = pytorch()
+    last = {4: torch.channels_last, 5: torch.channels_last_3d}.get(len(shape))
+    is_last = last and any(x.is_contiguous(memory_format=last) and not x.is_contiguous() for x in like)
+    return torch.empty(
+        tuple(shape), dtype=like[0].dtype, device=like[0].device,
+        memory_format=last if is_last else torch.contiguous_format,
+    )  # fmt: skip
 
 
-def _patches(
-    x: Any, kernel: Sequence[int], stride: Sequence[int], around: Sequence[tuple[int, int]], dilation: Sequence[int]
-) -> Any:
-    """Return what each place of the output sees, `[image, *places, *kernel, channel]`, without a copy."""
-    flat = [n for pair in reversed(around) for n in pair]
-    x = pytorch().nn.functional.pad(x, flat).movedim(1, -1).contiguous()
-    size = [(n - d * (k - 1) - 1) // s + 1 for n, k, s, d in zip(x.shape[1:-1], kernel, stride, dilation, strict=True)]
-    step = x.stride()[1:-1]
-    over, within = ([a * b for a, b in zip(step, by, strict=True)] for by in (stride, dilation))
-    return x.as_strided((len(x), *size, *kernel, x.shape[-1]), (x.stride(0), *over, *within, x.stride(-1)))
+def _run(call: OperatorCall, name: str, a: Any, b: Any, d: Any, type_: str, bias: Any = None) -> None:
+    """Compute one of the products of a convolution into `d`."""
+    on_gpu = is_on_gpu(d)
+    a, b = (_readable(call, x) for x in (a, b))
+    input_, weight, output = {"forward": (a, b, d), "data": (d, b, a), "weight": (b, d, a)}[name]
+    stride, padding, dilation = (_of_each(call, each) for each in ("stride", "padding", "dilation"))
+    whole = Convolution(
+        input=_layout(input_), weight=_layout(weight), output=_layout(output), groups=call.x["groups"], stride=stride,
+        padding=padding, dilation=dilation,
+    )  # fmt: skip
+    order = call.given.convolution_k.in_dimensions(name, len(stride))
+    product = {"forward": whole.forward, "data": whole.data, "weight": whole.weights}[name](order)
+    record = chosen(type_, type_, call.given)
+    split, every = call.given.split_k if record.d_type == "f32" else 1, promoted(record, call.given)
+    if on_gpu:
+        options = ProductOptions(
+            target=call.given.target, float32=call.given.float32, split_k=split, promote_every=every or None,
+            epilogue=None if type_ in (record.d_type, "f32") else type_, engine=call.given.engine,
+        )  # fmt: skip
+        bias = None if bias is None else _readable(call, bias).contiguous()
+        convolved_on_gpu(product, a, b, d, bias, record, options)
+    else:
+        multiplied_in_parts(product, a, b, d, _part(call, product, type_, bias))
+    batch, m, n, k = product.shape
+    of = dtype_name(dtype_for(type_))
+    call.report.products[
+        ReplacedProduct(
+            op=call.op, shape=(m, n, k), batch=batch, dtypes=(of, of, of), instruction=str(record),
+            target=call.given.target, split_k=len(boundaries(k, record.k, split)) - 1, promote_every=every, order=order,
+        )
+    ] += 1  # fmt: skip
 
 
-def _grouped_rows(call: OperatorCall, patches: Any) -> Any:
-    """Lay patches out as rows, `[group, place, k]`."""
-    places = call.x["input"].ndim - 1  # images, and dimensions of a place
-    rows = patches.reshape(prod(patches.shape[:places]), prod(patches.shape[places:-1]), call.x["groups"], -1)
-    return rows.permute(2, 0, 1, 3).flatten(2)
+def _readable(call: OperatorCall, x: Any) -> Any:
+    """Return a tensor whose memory is what it says; `OperandError` of one on another device, as of meta."""
+    x = x.detach().resolve_conj().resolve_neg()
+    array_of(x, call.op)
+    return x
 
 
-def _by_channel(weight: Any, groups: int) -> Any:
-    """Return a weight as `[group, output channel, k]`."""
-    return weight.unflatten(0, (groups, -1)).movedim(2, -1).flatten(2)
+def _layout(x: Any) -> TensorLayout:
+    return TensorLayout(shape=tuple(x.shape), strides=x.stride())
+
+
+def _part(call: OperatorCall, product: ImplicitProduct, type_: str, bias: Any) -> Any:
+    """Make the product of parts that are laid out, `[g, rows, k]` and `[g, k, columns]`."""
+    added = None if bias is None else array_of(bias, f"{call.op}: bias")
+
+    def multiply(a: Any, b: Any, spans: Spans) -> Any:
+        sums = summed(array_of(a, call.op), array_of(b, call.op), (type_, type_), call.given)
+        sums = sums.with_codes(np.ascontiguousarray(sums.codes.swapaxes(0, 1)).reshape(a.shape[1], -1))
+        c = None
+        if added is not None:
+            (g, g_end), (j, j_end) = spans["g"], spans[product.columns]
+            c = np.ascontiguousarray(added.reshape(product.sizes["g"], -1)[g:g_end, j:j_end]).reshape(-1)
+        return tensor_of(sums.scaled_and_added(1, 0 if c is None else 1, c, type_).rounded(type_))
+
+    return multiply

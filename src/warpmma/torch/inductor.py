@@ -29,6 +29,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 from types import MappingProxyType
 from typing import Any
 
@@ -239,7 +240,8 @@ def versions() -> str:
 def check_version() -> None:
     """Raise `UnsupportedError` unless PyTorch is of a version that was tried, with every name of the tables.
 
-    Afterwards Dynamo never traces code of this package, which runs between the graphs of a model.
+    Afterwards Dynamo never traces code of this package, which runs between the graphs of a model; only what makes a
+    product an operator.
     """
     torch = pytorch()
     found = re.match(r"(\d+)\.(\d+)", torch.__version__)
@@ -247,7 +249,16 @@ def check_version() -> None:
         raise _refused("is not supported")
     if missing := lacking():
         raise _refused(f"has another {missing[0]}")
-    _at(_SKIPPED)("warpmma")
+    for name in _untraced():
+        _at(_SKIPPED)(name)
+
+
+def _untraced() -> list[str]:
+    """List the packages and modules that Dynamo does not trace: all but `product_function`."""
+    own, room = __package__.partition(".")[0], __package__
+    rooms, modules = (iter_modules(import_module(x).__path__, f"{x}.") for x in (own, room))
+    traced = {room, f"{room}.product_function"}
+    return [each.name for each in (*rooms, *modules) if each.name not in traced]
 
 
 def lacking() -> list[str]:

@@ -15,7 +15,7 @@ from typing import Any
 
 from ..arithmetic import resolve
 from ..gpu import is_on_gpu
-from ..products import FloatFma, boundaries, matmul
+from ..products import FloatFma, ProductOptions, boundaries, grouped_product_on_gpu, matmul
 from .gpu_sums import GpuSums
 from .settings import ProductSettings, chosen, promoted
 from .sums import Sums
@@ -48,3 +48,17 @@ def summed(
     if on_gpu:
         return GpuSums(codes=d, engine="cuda", **about)
     return Sums(codes=d.view(record.format("D").code_dtype), engine=resolve(given.engine), **about)
+
+
+def grouped_sums(a: Any, b: Any, ends: Any, types: tuple[str, str], given: ProductSettings) -> GpuSums:
+    """Multiply groups that end where a tensor on a GPU says, as `products.grouped_product_on_gpu` does."""
+    record = chosen(*types, given)
+    split = given.split_k if record.d_type == "f32" else 1
+    every = promoted(record, given)
+    options = ProductOptions(
+        target=given.target, instruction=None if isinstance(record, FloatFma) else record, float32=given.float32,
+        split_k=split, promote_every=every or None, engine="cuda",
+    )  # fmt: skip
+    slices = len(boundaries(a.shape[-1], record.k, split)) - 1
+    d = grouped_product_on_gpu(a, b, ends, options)
+    return GpuSums(codes=d, engine="cuda", type=record.d_type, record=record, promote_every=every, slices=slices)

@@ -23,6 +23,8 @@ from ..errors import UnsupportedError
 from ..products import Float32
 from .attention import attention_gradients, fused_attention, unfused_on_gpu
 from .convolutions import convolution, convolution_gradients
+from .foreign_graphs import refuse_foreign_graphs
+from .grouped import grouped_product
 from .replaced import LEFT, PRODUCTS, OperatorCall
 from .report import ProductReport
 from .scaled import int8_product, scaled_product, scaled_product_of_recipes
@@ -36,6 +38,7 @@ OPERATORS: Mapping[str, Callable[[OperatorCall], Any]] = MappingProxyType({
     "aten::_scaled_mm": scaled_product,
     "aten::_scaled_mm_v2": scaled_product_of_recipes,
     "aten::_int_mm": int8_product,
+    "aten::_grouped_mm": grouped_product,
     "aten::_scaled_dot_product_flash_attention_for_cpu": fused_attention,
     "aten::_scaled_dot_product_flash_attention_for_cpu_backward": attention_gradients,
 })  # fmt: skip
@@ -65,8 +68,8 @@ _WITH_PRODUCTS = re.compile(
 
 def arithmetic(
     target: str, *, instruction: object = None, float32: Float32 = "ieee", accumulate: Accumulator = "f32",
-    split_k: int = 1, promote_every: int | None = None, others: Others = "leave", engine: Engine = "auto",
-    threads: int | None = None,
+    split_k: int = 1, promote_every: int | None = None, convolution_k: Mapping[str, str] | None = None,
+    others: Others = "leave", engine: Engine = "auto", threads: int | None = None,
 ) -> Arithmetic:  # fmt: skip
     """Compute PyTorch's products with the bits of a target, inside a `with`; of tensors on an NVIDIA GPU, there.
 
@@ -88,6 +91,12 @@ def arithmetic(
         Of 8-bit floating point: after how much of k a sum is added to an f32 sum and begins again; 0 for never. By
         default `_scaled_mm(use_fast_accum=False)` does that every 128 where the instruction's sums keep fewer bits
         than f32, as an H200's library does, and nothing else.
+    convolution_k : mapping, optional
+        The order of k of convolutions ("forward"), and of the gradients of their inputs ("data") and weights
+        ("weight"): letters, the last is the fastest, with "-" before those that descend. By default
+        {"forward": "rsc", "data": "-r-sk", "weight": "npq"}, where r and s are rows and columns of the kernel, c and k
+        input and output channels, n images, p and q rows and columns of the output. t and z, the depth in three
+        dimensions, go before r and p where they are not named.
     others : {"leave", "refuse"}
         The treatment of operators with products inside that are not replaced, such as LSTMs: PyTorch computes
         them and the report lists them, or an error.
@@ -112,8 +121,16 @@ def arithmetic(
     pytorch()
     check_choice("others", others, ("leave", "refuse"))
     return Arithmetic(
-        checked_settings(target, instruction, float32, accumulate, split_k, promote_every, engine, threads), others
+        checked_settings(
+            target, instruction, float32, accumulate, split_k, promote_every, engine, threads, convolution_k
+        ),
+        others,
     )
+
+
+# Dynamo, where it compiles a function that calls this, runs the call and the `with` uncompiled: torch.compiler.disable.
+arithmetic._torchdynamo_disable = True  # type: ignore[attr-defined]
+arithmetic._torchdynamo_disable_msg = "inside of it nothing is compiled; warpmma.torch.matmul can be"  # type: ignore[attr-defined]
 
 
 class Arithmetic:
@@ -133,6 +150,7 @@ class Arithmetic:
     def __enter__(self) -> ProductReport:
         torch = pytorch()
         mode, attention = _mode(torch)(self), unfused_on_gpu(torch)()
+        refuse_foreign_graphs(type(mode))
         fused = torch.backends.mha.get_fastpath_enabled()
         torch.backends.mha.set_fastpath_enabled(False)  # rule 2
         attention.__enter__()

@@ -52,14 +52,18 @@ class OperatorCall:
         """Multiply as `multiplying.summed` does, and add the product to the report."""
         sums = summed(a, b, types, self.given, **more)
         *batch, m, n = sums.codes.shape
+        self.counted(sums, (m, n, a.shape[-1]), int(np.prod(batch, dtype=int)), types, out)
+        return sums
+
+    def counted(self, sums: Sums, shape: tuple[int, int, int], batch: int, types: tuple[str, str], out: str) -> None:
+        """Add a product to the report."""
         product = ReplacedProduct(
-            op=self.op, shape=(m, n, a.shape[-1]), batch=int(np.prod(batch, dtype=int)),
+            op=self.op, shape=shape, batch=batch,
             dtypes=(FORMATS[types[0]].dtype.name, FORMATS[types[1]].dtype.name, dtype_name(dtype_for(out))),
             instruction=sums.instruction, target=self.given.target, split_k=sums.slices,
             promote_every=sums.promote_every,
         )  # fmt: skip
         self.report.products[product] += 1
-        return sums
 
     def float_type(self, *names: str) -> str | None:
         """Return the PTX type that dense tensors share, if products of it are replaced."""

@@ -39,6 +39,8 @@ class ReplacedProduct:
         Into how many slices k was cut.
     promote_every : int
         After how much of k sums were added to an f32 sum; 0 for never.
+    order : str
+        Of a convolution the order of k, as the option `convolution_k` writes it.
     """
 
     op: str
@@ -49,6 +51,7 @@ class ReplacedProduct:
     target: str
     split_k: int
     promote_every: int
+    order: str = ""
 
     @property
     def evidence(self) -> Evidence:
@@ -60,6 +63,7 @@ class ReplacedProduct:
         size = f"{f'{self.batch} of ' * (self.batch != 1)}{m}x{n}x{k}"
         along = f", {self.split_k} slices of k" * (self.split_k > 1)
         along += f", promoted every {self.promote_every}" * (self.promote_every > 0)
+        along += f", k = {self.order}" * bool(self.order)
         a, b, d = self.dtypes
         return f"{self.op} {size} {a if a == b else f'{a} x {b}'} -> {d}: {self.instruction}{along}"
 

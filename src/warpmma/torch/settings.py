@@ -30,6 +30,7 @@ from ..products import (
     evidence_on,
     recipe_on,
 )
+from .convolution_orders import ConvolutionOrders
 
 Accumulator = Literal["f32", "f16"]
 
@@ -50,11 +51,12 @@ class ProductSettings:
     promote_every: int | None
     engine: Engine
     threads: int | None
+    convolution_k: ConvolutionOrders
 
 
 def checked_settings(
     target: str, instruction: object, float32: Float32, accumulate: Accumulator, split_k: int,
-    promote_every: int | None, engine: Engine, threads: int | None,
+    promote_every: int | None, engine: Engine, threads: int | None, convolution_k: object = None,
 ) -> ProductSettings:  # fmt: skip
     """Return checked arguments."""
     check_known(target)
@@ -72,6 +74,7 @@ def checked_settings(
     return ProductSettings(
         target=target, kind=kind, named=named, float32=float32, accumulate=accumulate, split_k=int(split_k),
         promote_every=None if promote_every is None else int(promote_every), engine=engine, threads=threads,
+        convolution_k=ConvolutionOrders.of(convolution_k),
     )  # fmt: skip
 
 
