@@ -307,17 +307,20 @@ def _lone(recipe: Recipe, k: int, rows: int, rng: Rng) -> Operands:
 
     def any_kind(fmt: FloatFormat) -> Array:
         subnormal = rng.integers(0, 1 << fmt.fraction_bits, rows, dtype=np.uint64) << np.uint64(fmt.padding)
+        largest = np.uint64(fmt.max_code if fmt.inf_code is None else fmt.inf_code)
         kinds = np.stack([
-            random_codes(fmt, (rows,), rng), subnormal, np.zeros(rows),
-            np.full(rows, fmt.max_code if fmt.inf_code is None else fmt.inf_code),
-        ]).astype(fmt.code_dtype)  # fmt: skip
+            random_codes(fmt, (rows,), rng).astype(np.uint64), subnormal, np.zeros_like(subnormal),
+            np.full_like(subnormal, largest),
+        ])  # fmt: skip
         chosen = kinds[rng.integers(0, len(kinds), rows), np.arange(rows)]
-        return chosen ^ (rng.random(rows) < 0.5) * fmt.code_dtype.type(fmt.sign_bit)
+        signed: Array = chosen ^ (rng.random(rows) < 0.5) * np.uint64(fmt.sign_bit)
+        return signed.astype(fmt.code_dtype)
 
     def zeros(fmt: FloatFormat) -> Array:
         """Of one sign in half of the rows."""
         negative = np.where(rng.random(rows) < 0.5, rng.random(rows) < 0.5, rng.random((k, rows)) < 0.5)
-        return negative * fmt.code_dtype.type(fmt.sign_bit)
+        codes: Array = negative * fmt.code_dtype.type(fmt.sign_bit)
+        return codes
 
     a, b = zeros(a_format), zeros(b_format)
     some = np.flatnonzero(rng.random(rows) < 0.3)
@@ -327,16 +330,12 @@ def _lone(recipe: Recipe, k: int, rows: int, rng: Rng) -> Operands:
 
 
 def _gradual(recipe: Recipe, k: int, rows: int, rng: Rng) -> Operands:
-    """A largest product with a subnormal factor, often cancelled, and C about what its nominal exponent truncates."""
+    """Make the largest product of a subnormal factor, often cancelled, and C about what its exponent truncates."""
     a_format, b_format, c_format, _ = _formats(recipe)
     first = rng.random(rows) < 0.5  # whether A has the subnormal
-    normal, subnormal = (
-        [rng.integers(low(f), max(low(f), high(f)), rows, endpoint=True) for f in (a_format, b_format)]
-        for low, high in (
-            (lambda f: max(f.emin, -8), lambda f: min(f.emax, 8)),
-            (lambda f: f.emin - f.fraction_bits, lambda f: f.emin - 1),
-        )
-    )
+    both = (a_format, b_format)
+    normal = [rng.integers(max(f.emin, -8), min(f.emax, 8), rows, endpoint=True) for f in both]
+    subnormal = [rng.integers(f.emin - f.fraction_bits, f.emin - 1, rows, endpoint=True) for f in both]
     top = np.where(first, a_format.emin + normal[1], normal[0] + b_format.emin)
     c = with_exponents(c_format, top - _depth(recipe) + rng.integers(-2, 12, rows), rng)
     a, b, c = _products(recipe, top - _depth(recipe) + rng.integers(-2, 3, (k, rows)), c, rng, density=0.1)

@@ -200,7 +200,8 @@ def _read(name: str, change: Callable[[Array], Array]) -> Callable[[Codes], Code
 
 def _magnitude(fmt: FloatFormat, x: Array) -> Array:
     """Codes without sign, padding of tf32 left out."""
-    return x & x.dtype.type(fmt.sign_bit - (1 << fmt.padding))
+    magnitude: Array = x & x.dtype.type(fmt.sign_bit - (1 << fmt.padding))
+    return magnitude
 
 
 def _flushed(fmt: FloatFormat) -> Callable[[Array], Array]:
@@ -217,7 +218,9 @@ def _signed_zero(fmt: FloatFormat) -> Callable[[Array], Array]:
 
 
 def _no_infinity(fmt: FloatFormat) -> Callable[[Array], Array]:
-    return lambda x: np.where(_magnitude(fmt, x) == fmt.inf_code, fmt.nan_code, x).astype(x.dtype)
+    infinity, nan = fmt.inf_code, fmt.nan_code
+    assert infinity is not None and nan is not None
+    return lambda x: np.where(_magnitude(fmt, x) == infinity, nan, x).astype(x.dtype)
 
 
 def _saturated(fmt: FloatFormat) -> Callable[[Array], Array]:

@@ -82,13 +82,17 @@ def _by_parameter(every: Sequence[Finding]) -> str:
     rows: dict[tuple[str, str], list[Finding]] = {}
     for x in every:
         rows.setdefault((x.subject.unit, x.parameter), []).append(x)
-    lines = ["| unit | parameter | mutants | argued | outputs | at most | best styles |", "|---|---|---:|---:|---:|---:|---|"]
+    lines = [
+        "| unit | parameter | mutants | argued | outputs | at most | best styles |",
+        "|---|---|---:|---:|---:|---:|---|",
+    ]
     before = ""
     for (unit, parameter), those in sorted(rows.items(), key=lambda row: row[0][0]):
         left = [x for x in those if not x.why]
         needed = [x.needed for x in left]
         numbers = f"{_number(median(needed))} | {_number(max(needed))}" if left else " | "
-        cells = [unit if unit != before else "", parameter.replace("_", " "), f"{len(those):,}"]
+        title = f"format of {parameter.upper()}" if parameter in ("a", "b") else parameter.replace("_", " ")
+        cells = [unit if unit != before else "", title, f"{len(those):,}"]
         cells += [f"{len(those) - len(left):,}" if len(left) < len(those) else "", numbers, _best(left)]
         lines.append(f"| {' | '.join(cells)} |".replace("|  |", "| |").replace("|  |", "| |"))
         before = unit
@@ -105,7 +109,10 @@ def _best(those: Sequence[Finding]) -> str:
 
 def _by_style(every: Sequence[Finding]) -> str:
     left = [x for x in every if not x.why]
-    lines = ["| style | mutants | noticed | within 100 | best | 10 times better than others |", "|---|---:|---:|---:|---:|---:|"]
+    lines = [
+        "| style | mutants | noticed | within 100 | best | 10 times better than others |",
+        "|---|---:|---:|---:|---:|---:|",
+    ]
     for style in dict.fromkeys(style for x in left for style in x.rates):
         those = [x for x in left if style in x.rates]
         needed = [_needed(x.rates[style]) for x in those]
@@ -113,7 +120,7 @@ def _by_style(every: Sequence[Finding]) -> str:
         pairs = list(zip(needed, others, strict=True))
         numbers = (
             len(those), sum(n < math.inf for n in needed), sum(n <= 100 for n in needed),
-            sum(n < math.inf and n <= other for n, other in pairs), sum(n < math.inf and 10 * n <= other for n, other in pairs),
+            *(sum(n < math.inf and factor * n <= other for n, other in pairs) for factor in (1, 10)),
         )  # fmt: skip
         lines.append(f"| {style} | {' | '.join(f'{n:,}' if n else '' for n in numbers)} |".replace("|  |", "| |"))
     return "\n".join(lines) + "\n"

@@ -68,7 +68,7 @@ def judged(index: int, seed: int, outputs: int) -> Found:
 
 
 def _fingerprint(index: int) -> str:
-    """What results in a file have to agree with."""
+    """Return what results in a file have to agree with."""
     subject = subjects()[index]
     return f"{subject.recipe}, {', '.join(styles(subject.recipe))}"
 
