@@ -62,19 +62,19 @@ def counts(
 
 
 def more(
-    subject: Subject, those: Iterable[Mutant], styles: Sequence[str], seed: int, outputs: int
-) -> dict[str, dict[str, Count]]:
-    """Count as `counts` does, in pieces of 10,000 with other operands, until each mutant is noticed in some style."""
-    left, found = list(those), {m.name: {style: Count() for style in styles} for m in those}
-    for piece in range(-(-outputs // 10_000)):
+    subject: Subject, those: Iterable[Mutant], found: dict[str, dict[str, Count]], seed: int, outputs: int
+) -> None:
+    """Add to what `counts` found, in pieces of 10,000 outputs of each style, until each mutant is noticed in some."""
+    left = list(those)
+    for piece in range(1, -(-outputs // 10_000)):
         if not left:
             break
-        for name, by_style in counts(subject, left, styles, seed + 1 + piece, (10_000,)).items():
+        names = list(found[left[0].name])
+        for name, by_style in counts(subject, left, names, seed + piece, (10_000,)).items():
             for style, count in by_style.items():
                 found[name][style].outputs += count.outputs
                 found[name][style].differ += count.differ
         left = [m for m in left if not any(c.differ for c in found[m.name].values())]
-    return found
 
 
 JOB = 1024
@@ -112,7 +112,7 @@ def chosen(rates: Sequence[Mapping[str, float]]) -> dict[str, int]:
         return {}
     missing = np.full(len(gains), SURE)
     while (missing > 0).any():
-        best = int(np.minimum(gains, missing[:, None]).sum(axis=0).argmax())
+        best = int((np.minimum(gains, missing[:, None]).sum(axis=0) / (1 + jobs)).argmax())  # rather another style
         jobs[best] += 1
         missing = np.maximum(missing - gains[:, best], 0)
     for index in np.argsort(jobs):  # what was taken first may be superfluous by now
@@ -121,8 +121,11 @@ def chosen(rates: Sequence[Mapping[str, float]]) -> dict[str, int]:
     return {style: int(n) for style, n in zip(styles, jobs, strict=True) if n}
 
 
-def jobs_needed(rates: Sequence[Mapping[str, float]], turns: Mapping[str, int]) -> int:
-    """Return how many jobs a campaign takes that has each style so often, until each mutant is noticed with 99 %."""
-    per_round = [sum(JOB * rate[style] * n for style, n in turns.items()) for rate in rates if any(rate.values())]
-    total = sum(turns.values())
-    return math.ceil(max((SURE / gain if gain else math.inf) for gain in per_round) * total) if per_round else 0
+def jobs_needed(rates: Sequence[Mapping[str, float]], turns: Mapping[str, float]) -> float:
+    """Return how many jobs a campaign takes until each mutant is noticed with 99 %, in whole rounds.
+
+    `turns` says how many jobs of each style a round has.
+    """
+    of_round = [sum(JOB * rate[style] * n for style, n in turns.items()) for rate in rates if any(rate.values())]
+    rounds = max((math.ceil(SURE / gain) if gain else math.inf for gain in of_round), default=0)
+    return rounds * sum(turns.values())

@@ -11,7 +11,7 @@ from statistics import median
 from typing import Any
 
 from lab.generators import styles
-from lab.generators.power import recipe_class, turns
+from lab.generators.power import ROUNDS, recipe_class, turns
 
 from .recipe_changes import Subject, subjects
 from .recipe_power import chosen, jobs_needed
@@ -100,11 +100,12 @@ def _by_parameter(every: Sequence[Finding]) -> str:
 
 
 def _best(those: Sequence[Finding]) -> str:
-    """Return the styles that notice most, with the outputs that half of the mutants need."""
-    names = dict.fromkeys(style for x in those for style in x.rates)
-    middle = {style: median(_needed(x.rates[style]) for x in those if style in x.rates) for style in names}
-    ranked = sorted((needed, style) for style, needed in middle.items() if needed < math.inf)
-    return ", ".join(f"{style} {_number(needed)}" for needed, style in ranked[:SHOWN])
+    """Return the styles that are best for most mutants, with the outputs that half of those mutants need."""
+    best: dict[str, list[float]] = {}
+    for x in those:
+        best.setdefault(max(x.rates, key=lambda style: x.rates[style]), []).append(x.needed)
+    ranked = sorted(best.items(), key=lambda item: -len(item[1]))
+    return ", ".join(f"{style} {_number(median(needed))}" for style, needed in ranked[:SHOWN])
 
 
 def _by_style(every: Sequence[Finding]) -> str:
@@ -128,15 +129,16 @@ def _by_style(every: Sequence[Finding]) -> str:
 
 def _cost(every: Sequence[Finding]) -> str:
     """Say how many jobs a campaign takes, with all styles alike and as they are chosen."""
-    alike = by_choice = 0
+    alike = by_choice = 0.0
     for those in _by_class(every).values():
         subject = those[0].subject
         rates = [x.rates for x in those]
         alike += jobs_needed(rates, dict.fromkeys(styles(subject.recipe), 1))
-        by_choice += jobs_needed(rates, turns(subject.recipe, subject.k, subject.blocks))
+        those_chosen = turns(subject.recipe, subject.k, subject.blocks)
+        by_choice += jobs_needed(rates, {style: n / ROUNDS for style, n in those_chosen.items()})
     return textwrap.fill(
-        f"Jobs of the campaign until each mutant is noticed with 99 %, one recipe of each class: {alike:,} with all "
-        f"styles alike, {by_choice:,} as they are chosen.\n", 118,
+        f"Jobs of the campaign until each mutant is noticed with 99 %, one recipe of each class: {alike:,.0f} with all "
+        f"styles alike, {by_choice:,.0f} as they are chosen.\n", 118,
     ) + "\n"  # fmt: skip
 
 

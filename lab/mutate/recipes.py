@@ -59,7 +59,7 @@ def judged(index: int, seed: int, outputs: int) -> Found:
     why = {m.name: argument(subject, m) for m in those}
     found = counts(subject, those, names, seed)
     left = [m for m in those if not why[m.name] and not any(c.differ for c in found[m.name].values())]
-    found |= more(subject, left, names, seed, outputs)
+    more(subject, left, found, seed, outputs)
     by_mutant = {
         name: {"why": why[name], "counts": {style: [c.differ, c.outputs] for style, c in by_style.items()}}
         for name, by_style in found.items()
