@@ -1,4 +1,4 @@
-"""How often a campaign takes each style of a recipe, so that it notices every mutant of the recipe in few outputs.
+"""Which styles a campaign takes in each round, so that it notices every mutant of a recipe in few outputs.
 
 `power.json` says which styles are needed: of every class of recipes, those that together notice each mutant that any
 operands can show. `python -m lab.mutate.recipes --choose` measures that and writes the file. The other styles are taken
@@ -16,7 +16,7 @@ from warpmma.arithmetic import Recipe
 
 from .adversarial_codes import styles
 
-__all__ = ["PATH", "ROUNDS", "recipe_class", "turns"]
+__all__ = ["PATH", "ROUNDS", "recipe_class", "styles_of_round"]
 
 PATH = Path(__file__).with_name("power.json")
 ROUNDS = 4
@@ -36,33 +36,42 @@ def recipe_class(recipe: Recipe, k: int, blocks: int = 0) -> str:
     return ", ".join([str(recipe.unit), f"{recipe.d} + {recipe.c}", f"k {k}", *more])
 
 
-def turns(recipe: Recipe, k: int, blocks: int = 0) -> dict[str, int]:
-    """Return how many jobs each style has in `ROUNDS` rounds.
+def styles_of_round(recipe: Recipe, k: int, blocks: int, number: int) -> list[str]:
+    """Return the styles of a round of a campaign, one job each.
 
     Parameters
     ----------
     recipe : Recipe
     k, blocks : int
         As `operands` takes them.
+    number : int
+        Of the round: 0, 1, 2...
 
     Returns
     -------
-    dict of str to int
-        In the order of `styles(recipe)`: at least 1 each. Every style has `ROUNDS` for a recipe that was not measured.
+    list of str
+        In the order of `styles(recipe)`: those that the recipe needs, as often as it needs them, and of the others each
+        in one of `ROUNDS` rounds. Every style once, if the recipe was not measured.
 
     Examples
     --------
     >>> from warpmma.arithmetic import recipe
     >>> half_sum = recipe("mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16", "sm_90")
-    >>> turns(half_sum, 16)["floor"], turns(half_sum, 16)["near"]
-    (4, 1)
+    >>> [styles_of_round(half_sum, 16, 0, number).count("floor") for number in range(ROUNDS)]
+    [1, 1, 1, 1]
+    >>> sum(styles_of_round(half_sum, 16, 0, number).count("full") for number in range(ROUNDS))
+    1
     """
+    every = styles(recipe)
     needed = _needed().get(recipe_class(recipe, k, blocks))
     if needed is None:
-        return dict.fromkeys(styles(recipe), ROUNDS)
-    return {style: ROUNDS * needed.get(style, 0) or 1 for style in styles(recipe)}
+        return every
+    others = [style for style in every if style not in needed]
+    now = others[number % ROUNDS :: ROUNDS]
+    return [style for style in every for _ in range(needed.get(style, 0) or int(style in now))]
 
 
 @cache
 def _needed() -> Mapping[str, Mapping[str, int]]:
-    return json.loads(PATH.read_text()) if PATH.is_file() else {}
+    table: Mapping[str, Mapping[str, int]] = json.loads(PATH.read_text()) if PATH.is_file() else {}
+    return table

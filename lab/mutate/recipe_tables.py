@@ -11,7 +11,7 @@ from statistics import median
 from typing import Any
 
 from lab.generators import styles
-from lab.generators.power import ROUNDS, recipe_class, turns
+from lab.generators.power import ROUNDS, recipe_class, styles_of_round
 
 from .recipe_changes import Subject, subjects
 from .recipe_power import chosen, jobs_needed
@@ -134,8 +134,9 @@ def _cost(every: Sequence[Finding]) -> str:
         subject = those[0].subject
         rates = [x.rates for x in those]
         alike += jobs_needed(rates, dict.fromkeys(styles(subject.recipe), 1))
-        those_chosen = turns(subject.recipe, subject.k, subject.blocks)
-        by_choice += jobs_needed(rates, {style: n / ROUNDS for style, n in those_chosen.items()})
+        rounds = [styles_of_round(subject.recipe, subject.k, subject.blocks, i) for i in range(ROUNDS)]
+        often = Counter(style for styles_now in rounds for style in styles_now)
+        by_choice += jobs_needed(rates, {style: n / ROUNDS for style, n in often.items()})
     return textwrap.fill(
         f"Jobs of the campaign until each mutant is noticed with 99 %, one recipe of each class: {alike:,.0f} with all "
         f"styles alike, {by_choice:,.0f} as they are chosen.\n", 118,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 from lab.generators import by_reference, operands, styles
-from lab.generators.power import PATH, ROUNDS, recipe_class, turns
+from lab.generators.power import PATH, ROUNDS, recipe_class, styles_of_round
 from lab.mutate import recipes as tool
 from lab.mutate.harmless_recipes import argument, read_fields
 from lab.mutate.recipe_changes import Mutant, Subject, mutants, subjects
@@ -42,7 +43,7 @@ SAMPLE = sample()
 
 @pytest.mark.parametrize(("subject", "those"), SAMPLE, ids=[subject.name for subject, _ in SAMPLE])
 def test_every_parameter_is_noticed_or_argued(subject: Subject, those: list[Mutant]) -> None:
-    needed = [style for style, n in turns(subject.recipe, subject.k, subject.blocks).items() if n >= ROUNDS]
+    needed = list(json.loads(PATH.read_text())[recipe_class(subject.recipe, subject.k, subject.blocks)])
     assert 0 < len(needed) < len(styles(subject.recipe))
     for mutant in those:
         of = needed if not argument(subject, mutant) else styles(subject.recipe)
@@ -133,10 +134,14 @@ def test_the_table_of_styles_is_that_of_the_recipes() -> None:
     for s in subjects():
         needed = table[recipe_class(s.recipe, s.k, s.blocks)]
         assert needed.keys() <= set(styles(s.recipe)) and all(n > 0 for n in needed.values())
-        wanted = {style: ROUNDS * needed.get(style, 0) or 1 for style in styles(s.recipe)}
-        assert turns(s.recipe, s.k, s.blocks) == wanted
+        rounds = [styles_of_round(s.recipe, s.k, s.blocks, number) for number in range(ROUNDS)]
+        assert all(styles_now.count(style) == n for styles_now in rounds for style, n in needed.items())
+        assert Counter(x for styles_now in rounds for x in styles_now) == {
+            style: ROUNDS * needed.get(style, 0) or 1 for style in styles(s.recipe)
+        }
+        assert styles_of_round(s.recipe, s.k, s.blocks, ROUNDS) == rounds[0]
     unknown = replace(subjects()[0].recipe, accumulate="after")
-    assert set(turns(unknown, 4).values()) == {ROUNDS}
+    assert styles_of_round(unknown, 4, 0, 1) == styles(unknown)
 
 
 def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
