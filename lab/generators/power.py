@@ -12,11 +12,13 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
+import numpy as np
+
 from warpmma.arithmetic import Recipe
 
 from .adversarial_codes import styles
 
-__all__ = ["PATH", "ROUNDS", "recipe_class", "styles_of_round"]
+__all__ = ["PATH", "ROUNDS", "recipe_class", "styles_in_turn", "styles_of_round"]
 
 PATH = Path(__file__).with_name("power.json")
 ROUNDS = 4
@@ -69,6 +71,13 @@ def styles_of_round(recipe: Recipe, k: int, blocks: int, number: int) -> list[st
     others = [style for style in every if style not in needed]
     now = others[number % ROUNDS :: ROUNDS]
     return [style for style in every for _ in range(needed.get(style, 0) or int(style in now))]
+
+
+def styles_in_turn(recipe: Recipe, k: int, blocks: int, rng: np.random.Generator) -> list[str]:
+    """Return the styles of `ROUNDS` rounds, one round after the other and each in random order, to be repeated."""
+    return [
+        str(style) for number in range(ROUNDS) for style in rng.permutation(styles_of_round(recipe, k, blocks, number))
+    ]
 
 
 @cache

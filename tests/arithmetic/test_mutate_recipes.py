@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from lab.generators import by_reference, operands, styles
-from lab.generators.power import PATH, ROUNDS, recipe_class, styles_of_round
+from lab.generators.power import PATH, ROUNDS, recipe_class, styles_in_turn, styles_of_round
 from lab.mutate import recipes as tool
 from lab.mutate.harmless_recipes import argument, read_fields
 from lab.mutate.recipe_changes import Mutant, Subject, mutants, subjects
@@ -140,6 +140,8 @@ def test_the_table_of_styles_is_that_of_the_recipes() -> None:
             style: ROUNDS * needed.get(style, 0) or 1 for style in styles(s.recipe)
         }
         assert styles_of_round(s.recipe, s.k, s.blocks, ROUNDS) == rounds[0]
+        in_turn = styles_in_turn(s.recipe, s.k, s.blocks, np.random.default_rng(0))
+        assert sorted(in_turn[: len(rounds[0])]) == sorted(rounds[0]) and len(in_turn) == sum(map(len, rounds))
     unknown = replace(subjects()[0].recipe, accumulate="after")
     assert styles_of_round(unknown, 4, 0, 1) == styles(unknown)
 
