@@ -9,7 +9,7 @@ none of this, and the package never imports it.
 * `measure`: finds out what a GPU does where PTX leaves it open, and what a launch costs.
 * `solve`: solves the tables of the special-function unit from a GPU's results.
 * `accuracy`: measures the errors of the approximate functions.
-* `mutate`: makes kernels wrong, and counts the mistakes that the simulator finds.
+* `mutate`: makes kernels and recipes wrong, and counts the mistakes that the simulator or operands find.
 * `fuzz`: parses and runs malformed and hostile PTX.
 * `draw`: draws the pictures of the documentation, and builds its site.
 

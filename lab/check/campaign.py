@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lab.generators import styles
+from lab.generators import styles_in_turn
 from warpmma._text import table
 from warpmma.arithmetic import Recipe
 from warpmma.isa import MatrixInstruction
@@ -123,7 +123,7 @@ class Campaign:
     def endless(self, cases: Sequence[Case], each: int) -> Iterator[Job]:
         """Yield jobs of so many outputs: of the case with the fewest, among those of the recipe with the fewest."""
         rng = np.random.default_rng([self.seed, self.jobs])
-        of_style = {case.name: rng.permutation(styles(case.recipe)).tolist() for case in cases}
+        of_style = {case.name: styles_in_turn(case.recipe, case.k, case.scales, rng) for case in cases}
         given = {case.name: self.outputs[case.name] for case in cases}
         alike: dict[object, list[Case]] = {}
         for index in rng.permutation(len(cases)):  # so that threads compile different kernels

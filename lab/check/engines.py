@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lab.check import gpu_engines
-from lab.generators import by_reference, operands, recipe_cases, styles
+from lab.generators import by_reference, operands, recipe_cases, styles_of_round
 from warpmma._text import table
 from warpmma.arithmetic import FusedDotAdd, GroupedDotAdd, IntegerSum, Recipe, compute, recipe
 from warpmma.arithmetic.dispatch import native
@@ -97,19 +97,19 @@ class Outcome:
 
 
 def jobs(seed: int) -> Iterator[Job]:
-    """Yield every recipe, style and kind of product in random order, endlessly."""
+    """Yield every recipe and kind of product in the styles of a round, in random order, round by round, endlessly."""
     found = {(case.recipe, case.k, case.blocks): None for case in recipe_cases()}
     for i in warpgroup_instructions():
         for target in i.targets:
             found[recipe(i, target), i.k // 2 if i.sparse else i.k, 0] = None
-    every = [
-        (how, k, scales, sparse, style)
+    kinds = [
+        (how, k, scales, sparse)
         for how, k, scales in found
         for sparse in ((False, True) if isinstance(how.unit, FusedDotAdd | GroupedDotAdd | IntegerSum) else (False,))
-        for style in styles(how)
     ]
     numbers, rng = count(), np.random.default_rng(seed)
-    while True:
+    for number in count():
+        every = [(*kind, style) for kind in kinds for style in styles_of_round(*kind[:3], number)]
         for index in rng.permutation(len(every)):
             yield Job(*every[int(index)], next(numbers))
 

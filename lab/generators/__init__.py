@@ -8,6 +8,7 @@ from .adversarial_codes import STYLES, operands, styles
 from .codes import mixed, random_codes, with_exponents
 from .every_recipe import RecipeCase, by_reference, recipe_cases
 from .lane_values import operation_inputs, signature
+from .power import styles_in_turn, styles_of_round
 from .warp_inputs import instruction_inputs, metadata_words
 
 __all__ = [
@@ -23,5 +24,7 @@ __all__ = [
     "recipe_cases",
     "signature",
     "styles",
+    "styles_in_turn",
+    "styles_of_round",
     "with_exponents",
 ]

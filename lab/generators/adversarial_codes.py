@@ -301,6 +301,72 @@ def _zeros(recipe: Recipe, k: int, rows: int, rng: Rng) -> Operands:
     return sparse(a_format, (k, rows)), sparse(b_format, (k, rows)), sparse(c_format, (rows,))
 
 
+def _lone(recipe: Recipe, k: int, rows: int, rng: Rng) -> Operands:
+    """Zeros, one product at most, and C of any kind: nothing hides what becomes of subnormals, infinities and signs."""
+    a_format, b_format, c_format, _ = _formats(recipe)
+
+    def any_kind(fmt: FloatFormat) -> Array:
+        subnormal = rng.integers(0, 1 << fmt.fraction_bits, rows, dtype=np.uint64) << np.uint64(fmt.padding)
+        largest = np.uint64(fmt.max_code if fmt.inf_code is None else fmt.inf_code)
+        kinds = np.stack([
+            random_codes(fmt, (rows,), rng).astype(np.uint64), subnormal, np.zeros_like(subnormal),
+            np.full_like(subnormal, largest),
+        ])  # fmt: skip
+        chosen = kinds[rng.integers(0, len(kinds), rows), np.arange(rows)]
+        signed: Array = chosen ^ (rng.random(rows) < 0.5) * np.uint64(fmt.sign_bit)
+        return signed.astype(fmt.code_dtype)
+
+    def zeros(fmt: FloatFormat) -> Array:
+        """Of one sign in half of the rows."""
+        negative = np.where(rng.random(rows) < 0.5, rng.random(rows) < 0.5, rng.random((k, rows)) < 0.5)
+        codes: Array = negative * fmt.code_dtype.type(fmt.sign_bit)
+        return codes
+
+    a, b = zeros(a_format), zeros(b_format)
+    some = np.flatnonzero(rng.random(rows) < 0.3)
+    place = rng.integers(0, k, rows)[some]
+    a[place, some], b[place, some] = any_kind(a_format)[some], any_kind(b_format)[some]
+    return a, b, any_kind(c_format)
+
+
+def _gradual(recipe: Recipe, k: int, rows: int, rng: Rng) -> Operands:
+    """Make the largest product of a subnormal factor, often cancelled, and C about what its exponent truncates."""
+    a_format, b_format, c_format, _ = _formats(recipe)
+    first = rng.random(rows) < 0.5  # whether A has the subnormal
+    both = (a_format, b_format)
+    normal = [rng.integers(max(f.emin, -8), min(f.emax, 8), rows, endpoint=True) for f in both]
+    subnormal = [rng.integers(f.emin - f.fraction_bits, f.emin - 1, rows, endpoint=True) for f in both]
+    top = np.where(first, a_format.emin + normal[1], normal[0] + b_format.emin)
+    c = with_exponents(c_format, top - _depth(recipe) + rng.integers(-2, 12, rows), rng)
+    a, b, c = _products(recipe, top - _depth(recipe) + rng.integers(-2, 3, (k, rows)), c, rng, density=0.1)
+    one, other = rng.permuted(np.tile(np.arange(k)[:, None], rows), axis=0)[:2]
+    every = np.arange(rows)
+    a[one, every] = with_exponents(a_format, np.where(first, subnormal[0], normal[0]), rng)
+    b[one, every] = with_exponents(b_format, np.where(first, normal[1], subnormal[1]), rng)
+    some = np.flatnonzero(rng.random(rows) < 0.7)
+    a[other[some], some] = a[one[some], some] ^ a.dtype.type(a_format.sign_bit)
+    b[other[some], some] = b[one[some], some]
+    return a, b, c
+
+
+def _floor(recipe: Recipe, k: int, rows: int, rng: Rng) -> Operands:
+    """Only half a unit or a unit of the least result, and a product about the quantum that the floor Z imposes.
+
+    Factors are normal where they can be, so that no nominal exponent is above Z, and C is zero.
+    """
+    a_format, b_format, c_format, d_format = _formats(recipe)
+    unit = recipe.unit
+    least = d_format.emin - d_format.fraction_bits
+    quantum = unit.floor - unit.fraction_bits if isinstance(unit, FusedDotAdd | GroupedDotAdd) else least
+    a, b = np.zeros((k, rows), a_format.code_dtype), np.zeros((k, rows), b_format.code_dtype)
+    one, other = rng.permuted(np.tile(np.arange(k)[:, None], rows), axis=0)[:2]
+    for place, total in ((one, least - rng.integers(0, 2, rows)), (other, quantum + rng.integers(-2, 2, rows))):
+        x = np.clip(total // 2, a_format.emin - a_format.fraction_bits, a_format.emax)
+        a[place, np.arange(rows)] = with_exponents(a_format, x, rng, powers=True)
+        b[place, np.arange(rows)] = with_exponents(b_format, total - x, rng, powers=True)
+    return a, b, np.zeros(rows, c_format.code_dtype)
+
+
 def _bits(recipe: Recipe, k: int, rows: int, rng: Rng) -> Operands:
     """Uniformly random bits, padding included."""
     a, b, c = (FORMATS[name] for name in (recipe.a, recipe.b, recipe.c))
@@ -352,6 +418,9 @@ _FLOAT_STYLES: dict[str, Callable[[Recipe, int, int, Rng], Operands]] = {
     "huge": _huge,
     "special": _special,
     "zeros": _zeros,
+    "lone": _lone,
+    "gradual": _gradual,
+    "floor": _floor,
     "bits": _bits,
 }
 _INTEGER_STYLES = {"bits": _bits, "extreme": _extreme, "turn": _turn}
