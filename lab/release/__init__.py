@@ -2,6 +2,7 @@
 
 * `wheels`: builds the wheels, for x86-64 and aarch64 and every supported CPython, and audits them.
 * `debian`: CPythons to build for and to run on, from Debian's packages.
+* `api`: the list of public names.
 * `sdist`: builds the source distribution.
 * `trial`: installs a wheel into a fresh environment, and runs `warpmma verify` and tests on it.
 

@@ -46,7 +46,8 @@ def interpreter(python: str, machine: str, where: Path) -> Path:
     command, program = to / "python", to / "usr" / "bin" / f"python{python}"
     if not program.exists():
         # With no package installed yet, everything needed is fetched.
-        install = ["install", "--download-only", "--yes", "--no-install-recommends", "-o", "Dir::State::status=/dev/null"]
+        install = ["install", "--download-only", "--yes", "--no-install-recommends"]
+        install += ["-o", "Dir::State::status=/dev/null"]
         _unpack(install, f"python{python} libstdc++6", python, machine, where, to)
     if machine == platform.machine():
         folders = [str(to / above / f"{machine}-linux-gnu") for above in ("usr/lib", "lib")]
@@ -89,5 +90,5 @@ def _mirror() -> str:
     known = subprocess.run(lists, capture_output=True, text=True, check=True).stdout.splitlines()
     mirror = next((line.split()[1] for line in known if line.startswith("Debian ")), None)
     if mirror is None:
-        raise SystemExit("apt of this machine knows no mirror of Debian: run apt-get update on Debian, or use --headers")
+        raise SystemExit("apt knows no mirror of Debian: run apt-get update, on Debian, or name --headers")
     return mirror

@@ -1,4 +1,4 @@
-"""Install a built wheel into an environment of its own, and try it: `python -m lab.release.trial WHEEL [tests]`.
+"""Install a built wheel into an environment of its own, and try it: `python -m lab.release.trial [tests]`.
 
 Nothing of `src` is on the path: the tests import what was installed. What runs, for each `--dispatch` (a build of the
 native engine; by default all that the processor has):
@@ -29,7 +29,9 @@ from . import debian
 ROOT = Path(__file__).parents[2]
 WHERE = ROOT / "build" / "release"
 HERE = platform.python_version().rpartition(".")[0]
-TESTS = ("tests/arithmetic/test_native*.py", "tests/arithmetic/test_check_engines.py", "tests/arithmetic/test_product.py")
+TESTS = (
+    "tests/arithmetic/test_native*.py", "tests/arithmetic/test_check_engines.py", "tests/arithmetic/test_product.py",
+)  # fmt: skip
 IMPORTS = """
 import subprocess, sys, time
 def seconds(code):
@@ -49,7 +51,8 @@ class Environment:
         self.emulated = machine != platform.machine()
         self.here = not self.emulated and python == HERE
         shutil.rmtree(self.where, ignore_errors=True)
-        self.variables = {key: x for key, x in os.environ.items() if not key.startswith(("PYTHON", "WARPMMA", "PYTEST"))}
+        ours = ("PYTHON", "PYTEST", "WARPMMA")
+        self.variables = {key: value for key, value in os.environ.items() if not key.startswith(ours)}
         if self.here:
             subprocess.run([sys.executable, "-m", "venv", self.where], check=True)
             self.command = self.where / "bin" / "python"
@@ -78,23 +81,34 @@ class Environment:
         return done.stdout or ""
 
 
+def built(python: str, machine: str, where: Path = WHERE / "wheels") -> Path:
+    """Return the wheel that was built for a CPython and a processor."""
+    tag = "cp311-cp311" if python == "3.11" else "cp312-abi3"
+    found = sorted(where.glob(f"warpmma-*-{tag}-manylinux_*_{machine}.whl"), key=lambda path: path.stat().st_mtime)
+    if not found:
+        raise SystemExit(f"{where} has no wheel {tag} for {machine}: run python -m lab.release.wheels, or name --wheel")
+    return found[-1]
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Install and try."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("wheel", type=Path)
     parser.add_argument("tests", nargs="*", help=f"what pytest is given; by default {' '.join(TESTS)}")
+    parser.add_argument("--wheel", type=Path, help="by default the one in build/release/wheels that fits")
     parser.add_argument("--python", default=HERE, help="3.11, 3.13 or 3.14")
     parser.add_argument("--machine", default=platform.machine(), choices=debian.MACHINES)
     parser.add_argument("--dispatch", nargs="*", metavar="BUILD", help="x86-64-v4, x86-64-v3, plain; all by default")
     parser.add_argument("--benchmark", action="store_true", help="run the benchmarks instead of tests")
     parser.add_argument("--no-tests", action="store_true", help="only import and verify")
     given, more = parser.parse_known_args(argv)
-    environment = Environment(given.python, given.machine, f"{given.wheel.stem}-{given.python}")
-    environment.install(given.wheel.resolve())
+    wheel = given.wheel or built(given.python, given.machine)
+    environment = Environment(given.python, given.machine, f"{wheel.stem}-{given.python}")
+    environment.install(wheel.resolve())
     place = environment.run("-c", "import warpmma; print(warpmma.__file__)", capture=True).strip()
     if "src" in Path(place).parts:
         raise SystemExit(f"warpmma comes from {place}, not from the wheel")
-    print(f"CPython {given.python}, {given.machine}{' (emulated)' if environment.emulated else ''}: {place}", flush=True)
+    how = f"{given.machine}, emulated" if environment.emulated else given.machine
+    print(f"CPython {given.python}, {how}: {place}", flush=True)
     if not environment.emulated:  # an emulator's times say nothing
         times = [float(x) for x in environment.run("-c", IMPORTS, capture=True).split()]
         print(f"import warpmma: {statistics.median(times):.3f} s, median of {len(times)}", flush=True)

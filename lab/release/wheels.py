@@ -80,7 +80,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     given.to.mkdir(parents=True, exist_ok=True)
     built = build(ROOT, targets, given.to, WHERE / "work", given.headers)
     for wheel in built:
-        print(f"{wheel.name}\n  {wheel.stat().st_size:,} bytes, sha256 {hashlib.sha256(wheel.read_bytes()).hexdigest()}")
+        digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
+        print(f"{wheel.name}\n  {wheel.stat().st_size:,} bytes, sha256 {digest}")
         print("\n".join(f"  {line}" for line in audit(wheel)))
     if given.twice:
         with tempfile.TemporaryDirectory() as folder:
@@ -161,7 +162,8 @@ def _engine(root: Path, target: Target, found: Path, work: Path) -> bytes:
     # `__FILE__` and the like name no folder of this machine. LLVM's library does not include <cstdio> for nanobind,
     # and Python.h does not in the limited API.
     maps = {root: ".", work: "build", library: "nanobind", found: "python"}
-    flags = [f"-ffile-prefix-map={old}={new}" for old, new in maps.items()] + ["-isystem", str(found), "-include cstdio"]
+    flags = [f"-ffile-prefix-map={old}={new}" for old, new in maps.items()]
+    flags += [f"-isystem {found}", "-include cstdio"]
     options = {
         "CMAKE_TOOLCHAIN_FILE": work / "zig.cmake", "CMAKE_BUILD_TYPE": "Release", "CMAKE_CXX_FLAGS": " ".join(flags),
         "nanobind_DIR": nanobind, "Python_INCLUDE_DIR": found / f"python{target.headers}",
@@ -173,12 +175,21 @@ def _engine(root: Path, target: Target, found: Path, work: Path) -> bytes:
     environment = {**os.environ, "PATH": os.pathsep.join([sysconfig.get_path("scripts"), os.environ["PATH"]])}
     given = [f"-D{name}={value}" for name, value in options.items()]
     log = work / "log.txt"
-    commands = [["cmake", "-G", "Ninja", "-S", root, "-B", work / "build", *given], ["cmake", "--build", work / "build"]]
+    to_build = work / "build"
+    commands = [["cmake", "-G", "Ninja", "-S", root, "-B", to_build, *given], ["cmake", "--build", to_build]]
     with log.open("w") as to:
         for command in commands:
             if subprocess.run(command, env=environment, stdout=to, stderr=subprocess.STDOUT).returncode:
                 raise SystemExit(f"{target.tag}: the native engine was not built: see {log}\n{log.read_text()[-3000:]}")
-    return (work / "build" / target.module).read_bytes()
+    engine = (work / "build" / target.module).read_bytes()
+    _no_paths(engine, target.tag, list(maps))
+    return engine
+
+
+def _no_paths(engine: bytes, tag: str, paths: Sequence[Path]) -> None:
+    held = [str(path) for path in paths if str(path).encode() in engine]
+    if held:
+        raise SystemExit(f"{tag}: the engine holds a path of this machine: {', '.join(held)}")
 
 
 def _zig() -> Path:
@@ -229,7 +240,8 @@ def _difference(old: Path, new: Path) -> str:
     with zipfile.ZipFile(old) as one, zipfile.ZipFile(new) as other:
         names = sorted({*one.namelist(), *other.namelist()})
         files = [{name: x.read(name) for name in x.namelist()} for x in (one, other)]
-    return ", ".join(name for name in names if files[0].get(name) != files[1].get(name)) or "in the archive's own fields"
+    differing = [name for name in names if files[0].get(name) != files[1].get(name)]
+    return ", ".join(differing) or "in the archive's own fields"
 
 
 def _output(*command: str, cwd: Path | None = None) -> str:

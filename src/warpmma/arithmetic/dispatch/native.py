@@ -56,8 +56,8 @@ def levels() -> tuple[Level, ...]:
         return found
     names = [level.name for level in found]
     if fastest not in names:
-        runs = ", ".join(dict.fromkeys(names))
-        raise UnsupportedError(f"WARPMMA_DISPATCH={fastest}: this machine runs no such build of the native engine: {runs}")
+        there = ", ".join(dict.fromkeys(names))
+        raise UnsupportedError(f"WARPMMA_DISPATCH={fastest} is not a build that this machine runs; there are {there}")
     return found[names.index(fastest) :]
 
 
