@@ -28,6 +28,8 @@ from typing import Any
 from scikit_build_core import build
 
 ROOT = Path(__file__).parent
+RECORDINGS = 65_536
+"""Bytes of data that a test in the source distribution may need."""
 _HOOK = re.compile(r"_editable_\w+\.py")
 _LINE = '\n__doc__ = "PYTEST_DONT_REWRITE"\n'
 
@@ -69,11 +71,25 @@ def build_sdist(sdist_directory: str, config_settings: dict[str, Any] | None = N
 
 
 def quick_tests(root: Path = ROOT) -> list[Path]:
-    """Return the files of tests marked `quick`, what they import, directly or not, and files of data that they name."""
+    """Return files of tests marked `quick`, with what they import, directly or not, and the data that they name.
+
+    Those that need more than `RECORDINGS` bytes of data are left out: a source distribution is small.
+    """
+    tests = root / "tests"
+    marked = [path for path in sorted(tests.rglob("test_*.py")) if "mark.quick" in path.read_text("utf-8")]
+    found = _needed(tests / "conftest.py", root)
+    for path in marked:
+        needed = _needed(path, root)
+        if sum(x.stat().st_size for x in needed if x.is_relative_to(tests / "data")) <= RECORDINGS:
+            found |= needed
+    return sorted(found)
+
+
+def _needed(test: Path, root: Path) -> set[Path]:
+    """Return a file, those that it imports, and the files in `tests/data` that one of them names."""
     tests = root / "tests"
     data = {path.name: path for path in sorted((tests / "data").rglob("*")) if path.is_file()}
-    marked = [path for path in sorted(tests.rglob("test_*.py")) if "mark.quick" in path.read_text("utf-8")]
-    todo, found = [tests / "conftest.py", *marked], set[Path]()
+    todo, found = [test], set[Path]()
     while todo:
         path = todo.pop()
         if path in found or not path.is_file():
@@ -84,7 +100,7 @@ def quick_tests(root: Path = ROOT) -> list[Path]:
             todo += _imported(tree, path, [root, tests, tests / "support", root / "examples"])
             texts = [x.value for x in ast.walk(tree) if isinstance(x, ast.Constant) and isinstance(x.value, str)]
             todo += [data[name] for text in texts if (name := text.rpartition("/")[2]) in data]
-    return sorted(found)
+    return found
 
 
 def _imported(tree: ast.Module, path: Path, roots: list[Path]) -> Iterator[Path]:

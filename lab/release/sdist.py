@@ -70,8 +70,8 @@ def test(path: Path, folder: Path) -> None:
     python = folder / "environment" / "bin" / "python"
     subprocess.run([sys.executable, "-m", "venv", folder / "environment"], check=True)
     subprocess.run([python, "-m", "pip", "install", "--quiet", f"{path}[test]"], check=True)
-    pytest = [python, "-m", "pytest", "--quiet", "-p", "no:cacheprovider"]
-    subprocess.run([*pytest, "-m", "quick", "tests"], cwd=tree, check=True)
+    quick = ["-m", "pytest", "--quiet", "-p", "no:cacheprovider", "-m", "quick", "tests"]
+    subprocess.run([python, *quick], cwd=tree, check=True)
 
 
 if __name__ == "__main__":

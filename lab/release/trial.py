@@ -33,11 +33,12 @@ TESTS = (
     "tests/arithmetic/test_native*.py", "tests/arithmetic/test_check_engines.py", "tests/arithmetic/test_product.py",
 )  # fmt: skip
 IMPORTS = """
-import subprocess, sys, time
-def seconds(code):
-    start = time.perf_counter()
+import os, subprocess, sys
+def seconds(code):  # of the processor, which other programs change little
+    before = os.times()
     subprocess.run([sys.executable, "-c", code], check=True)
-    return time.perf_counter() - start
+    after = os.times()
+    return after.children_user + after.children_system - before.children_user - before.children_system
 print(*(seconds("import warpmma") - seconds("pass") for _ in range(9)))
 """
 
@@ -111,7 +112,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     print(f"CPython {given.python}, {how}: {place}", flush=True)
     if not environment.emulated:  # an emulator's times say nothing
         times = [float(x) for x in environment.run("-c", IMPORTS, capture=True).split()]
-        print(f"import warpmma: {statistics.median(times):.3f} s, median of {len(times)}", flush=True)
+        print(f"import warpmma: {statistics.median(times):.3f} s of the processor, median of {len(times)}", flush=True)
     code = "from warpmma.arithmetic.dispatch import native; print(*dict.fromkeys(x.name for x in native.levels()))"
     builds = environment.run("-c", code, capture=True).split()
     if not builds:
@@ -120,7 +121,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     pytest = ["-m", "pytest", "--quiet", "-p", "no:cacheprovider", *more]
     for build in given.dispatch or builds:
         print(f"\n{build}", flush=True)
-        print(environment.run("-m", "warpmma", "verify", dispatch=build, capture=True).strip(), flush=True)
+        replayed = environment.run("-m", "warpmma", "verify", dispatch=build, capture=True).splitlines()
+        print("\n".join(replayed[-2:]), flush=True)  # before them, a line for every instruction
         if given.benchmark:
             environment.run(*pytest, "benchmarks", dispatch=build)
         elif not given.no_tests:

@@ -35,7 +35,7 @@ ROOT = Path(__file__).parents[2]
 WHERE = ROOT / "build" / "release"
 GLIBC = "2.28"  # manylinux_2_28
 
-# Besides Python's own, which stand in the engine's list of libraries: the loader, and what glibc consists of.
+# Of warpmma, and of what is linked into the engine.
 LICENCES = ("LICENSE", "licenses/llvm.txt", "licenses/nanobind.txt", "licenses/robin-map.txt", "licenses/zig.txt")
 
 
@@ -176,7 +176,10 @@ def _engine(root: Path, target: Target, found: Path, work: Path) -> bytes:
     given = [f"-D{name}={value}" for name, value in options.items()]
     log = work / "log.txt"
     to_build = work / "build"
-    commands = [["cmake", "-G", "Ninja", "-S", root, "-B", to_build, *given], ["cmake", "--build", to_build]]
+    commands: list[list[str | Path]] = [
+        ["cmake", "-G", "Ninja", "-S", root, "-B", to_build, *given],
+        ["cmake", "--build", to_build],
+    ]
     with log.open("w") as to:
         for command in commands:
             if subprocess.run(command, env=environment, stdout=to, stderr=subprocess.STDOUT).returncode:

@@ -48,7 +48,7 @@ def levels() -> tuple[Level, ...]:
     Raises
     ------
     UnsupportedError
-        If that is no name of a build that this machine can run.
+        If this machine cannot run a build of that name.
     """
     found = tuple(Level(*level) for level in _native.levels()) if _native else ()
     fastest = os.environ.get("WARPMMA_DISPATCH")
