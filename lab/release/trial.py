@@ -9,7 +9,7 @@ native engine; by default all that the processor has):
 
 The interpreter is this one in a fresh environment, or with `--python 3.13` and `--machine aarch64` one of Debian's
 (`debian.py`), whose processor is emulated if it is another one (Debian's package qemu-user). `--benchmark` runs
-`pytest benchmarks` instead of the tests.
+`pytest benchmarks` instead of the tests. Other options are pytest's; a value is joined to its option: `-knumbers`.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ class Environment:
             self.command = debian.interpreter(python, machine, WHERE / "debian")
             self.variables["PYTHONPATH"] = str(self.where)
 
-    def install(self, wheel: Path) -> None:
-        """Install a wheel and what tests need."""
+    def install(self, wheel: Path, extra: str) -> None:
+        """Install a wheel with an extra, such as "test"."""
         command = [sys.executable, "-m", "pip", "--quiet", "--quiet"]
         if self.here:
             command += ["--python", str(self.command), "install"]
@@ -70,7 +70,7 @@ class Environment:
             platforms = [f"--platform=manylinux_2_{minor}_{self.machine}" for minor in range(28, 16, -1)]
             command += ["install", f"--target={self.where}", "--only-binary=:all:", f"--python-version={self.python}"]
             command += [*platforms, f"--platform=manylinux2014_{self.machine}"]
-        subprocess.run([*command, f"{wheel}[test]"], env=self.variables, check=True)
+        subprocess.run([*command, f"{wheel}[{extra}]"], env=self.variables, check=True)
 
     def run(self, *arguments: str, dispatch: str = "", capture: bool = False) -> str:
         """Run its Python in the root of the repository, and return what it prints if that is captured."""
@@ -103,8 +103,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--no-tests", action="store_true", help="only import and verify")
     given, more = parser.parse_known_args(argv)
     wheel = given.wheel or built(given.python, given.machine)
-    environment = Environment(given.python, given.machine, f"{wheel.stem}-{given.python}")
-    environment.install(wheel.resolve())
+    extra = "benchmark" if given.benchmark else "test"
+    environment = Environment(given.python, given.machine, f"{wheel.stem}-{given.python}-{extra}")
+    environment.install(wheel.resolve(), extra)
     place = environment.run("-c", "import warpmma; print(warpmma.__file__)", capture=True).strip()
     if "src" in Path(place).parts:
         raise SystemExit(f"warpmma comes from {place}, not from the wheel")
