@@ -159,11 +159,10 @@ def _engine(root: Path, target: Target, found: Path, work: Path) -> bytes:
     )
     nanobind = _output(sys.executable, "-m", "nanobind", "--cmake_dir")
     library = Path(nanobind).parent
-    # `__FILE__` and the like name no folder of this machine. LLVM's library does not include <cstdio> for nanobind,
-    # and Python.h does not in the limited API.
+    # `__FILE__` and the like name no folder of this machine.
     maps = {root: ".", work: "build", library: "nanobind", found: "python"}
     flags = [f"-ffile-prefix-map={old}={new}" for old, new in maps.items()]
-    flags += [f"-isystem {found}", "-include cstdio"]
+    flags.append(f"-isystem {found}")
     options = {
         "CMAKE_TOOLCHAIN_FILE": work / "zig.cmake", "CMAKE_BUILD_TYPE": "Release", "CMAKE_CXX_FLAGS": " ".join(flags),
         "nanobind_DIR": nanobind, "Python_INCLUDE_DIR": found / f"python{target.headers}",
