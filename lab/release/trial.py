@@ -9,7 +9,7 @@ native engine; by default all that the processor has):
 
 The interpreter is this one in a fresh environment, or with `--python 3.13` and `--machine aarch64` one of Debian's
 (`debian.py`), whose processor is emulated if it is another one (Debian's package qemu-user). `--benchmark` runs
-`pytest benchmarks` instead of the tests. Other options are pytest's; a value is joined to its option: `-knumbers`.
+the benchmarks instead of the tests. Other options are pytest's; a value is joined to its option: `-knumbers`.
 """
 
 from __future__ import annotations
@@ -98,7 +98,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--wheel", type=Path, help="by default the one in build/release/wheels that fits")
     parser.add_argument("--python", default=HERE, help="3.11, 3.13 or 3.14")
     parser.add_argument("--machine", default=platform.machine(), choices=debian.MACHINES)
-    parser.add_argument("--dispatch", nargs="*", metavar="BUILD", help="x86-64-v4, x86-64-v3, plain; all by default")
+    known = "x86-64-v4, x86-64-v3, plain; may be repeated; all by default"
+    parser.add_argument("--dispatch", action="append", metavar="BUILD", help=known)
     parser.add_argument("--benchmark", action="store_true", help="run the benchmarks instead of tests")
     parser.add_argument("--no-tests", action="store_true", help="only import and verify")
     given, more = parser.parse_known_args(argv)
@@ -118,15 +119,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     builds = environment.run("-c", code, capture=True).split()
     if not builds:
         raise SystemExit("the wheel has no native engine")
-    tests = given.tests or sorted(str(x.relative_to(ROOT)) for pattern in TESTS for x in ROOT.glob(pattern))
+    patterns = ("benchmarks/test_*.py",) if given.benchmark else TESTS
+    tests = given.tests or sorted(str(x.relative_to(ROOT)) for pattern in patterns for x in ROOT.glob(pattern))
     pytest = ["-m", "pytest", "--quiet", "-p", "no:cacheprovider", *more]
     for build in given.dispatch or builds:
         print(f"\n{build}", flush=True)
         replayed = environment.run("-m", "warpmma", "verify", dispatch=build, capture=True).splitlines()
         print("\n".join(replayed[-2:]), flush=True)  # before them, a line for every instruction
-        if given.benchmark:
-            environment.run(*pytest, "benchmarks", dispatch=build)
-        elif not given.no_tests:
+        if not given.no_tests:
             environment.run(*pytest, *tests, dispatch=build)
     return 0
 
