@@ -11,6 +11,7 @@ none of this, and the package never imports it.
 * `accuracy`: measures the errors of the approximate functions.
 * `mutate`: makes kernels and recipes wrong, and counts the mistakes that the simulator or operands find.
 * `fuzz`: parses and runs malformed and hostile PTX.
+* `release`: builds wheels and the source distribution, and tries them.
 * `draw`: draws the pictures of the documentation, and builds its site.
 
 Shared by them and by tests:

@@ -37,13 +37,6 @@ def test_pytest_starts_with_warnings_as_errors(tmp_path: Path) -> None:
     assert "1 passed in" in done.stdout
 
 
-def test_a_source_distribution_is_what_git_does_not_ignore() -> None:
-    """A list of what to include would bring back what is ignored: `.venv` too has folders named `src` and `tests`."""
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]["scikit-build"]
-    assert "include" not in settings.get("sdist", {})
-    assert "/.venv/" in (ROOT / ".gitignore").read_text("utf-8").split()
-
-
 @pytest.fixture
 def backend(monkeypatch: pytest.MonkeyPatch) -> Any:
     """The build backend, above a scikit-build-core that makes the least of editable wheels."""
@@ -65,8 +58,8 @@ def backend(monkeypatch: pytest.MonkeyPatch) -> Any:
 
     monkeypatch.delenv("CMAKE_BUILD_PARALLEL_LEVEL", raising=False)
     fake: Any = types.ModuleType("scikit_build_core.build")
-    fake.build_editable, fake.build_wheel, fake.build_sdist = build_editable, build_wheel, print
-    fake.__all__ = ["build_editable", "build_wheel", "build_sdist"]
+    fake.build_editable, fake.build_wheel, fake.prepare_metadata_for_build_wheel = build_editable, build_wheel, print
+    fake.__all__ = ["build_editable", "build_wheel", "prepare_metadata_for_build_wheel"]
     above: Any = types.ModuleType("scikit_build_core")
     above.build = fake
     monkeypatch.setitem(sys.modules, "scikit_build_core", above)
@@ -79,7 +72,7 @@ def backend(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_the_module_of_an_editable_install_asks_not_to_be_rewritten(backend: Any, tmp_path: Path) -> None:
-    assert backend.build_sdist is print  # other hooks are scikit-build-core's
+    assert backend.prepare_metadata_for_build_wheel is print  # other hooks are scikit-build-core's
     assert backend.build_editable(str(tmp_path)) == "warpmma.whl"
     with zipfile.ZipFile(tmp_path / "warpmma.whl") as wheel:
         files = {name: wheel.read(name) for name in wheel.namelist()}
@@ -105,26 +98,39 @@ def test_the_engine_is_built_on_all_cores(backend: Any, monkeypatch: pytest.Monk
     assert os.environ == {"CMAKE_BUILD_PARALLEL_LEVEL": "3"}
 
 
-@pytest.mark.parametrize("required", [False, True])
-def test_a_build_that_fails_is_an_error_where_the_engine_is_required(required: bool, tmp_path: Path) -> None:
-    """With a compiler that refuses everything: by default the package is pure Python then."""
+@pytest.mark.parametrize(
+    ("hook", "variables", "pure"),
+    [
+        ("build_wheel", {}, False),
+        ("build_wheel", {"WARPMMA_REQUIRE_NATIVE": "0"}, False),
+        ("build_wheel", {"WARPMMA_PURE": "1"}, True),
+        ("build_editable", {}, True),
+        ("build_editable", {"WARPMMA_REQUIRE_NATIVE": "1"}, False),
+    ],
+)
+def test_what_a_build_without_a_compiler_gives(
+    hook: str, variables: dict[str, str], pure: bool, tmp_path: Path
+) -> None:
+    """With a compiler that refuses everything. A wheel is pure Python only if that is asked for."""
     pytest.importorskip("scikit_build_core")
     pytest.importorskip("nanobind")
-    environment = {**os.environ, "CXX": "/bin/false", "WARPMMA_REQUIRE_NATIVE": "1" if required else "0"}
-    environment.pop("CMAKE_ARGS", None)
-    call = "import sys, build_backend; build_backend.build_wheel(sys.argv[1])"
+    environment = {name: x for name, x in os.environ.items() if not name.startswith(("WARPMMA_", "CMAKE_ARGS"))}
+    environment |= {"CXX": "/bin/false", **variables}
+    call = f"import sys, build_backend; build_backend.{hook}(sys.argv[1])"
     done = subprocess.run(
         [sys.executable, "-c", call, str(tmp_path)], cwd=ROOT, env=environment, capture_output=True, text=True
     )
-    wheels = list(tmp_path.glob("*.whl"))
-    if required:
-        assert done.returncode != 0 and not wheels and "CMake" in done.stdout + done.stderr
+    said, wheels = done.stdout + done.stderr, list(tmp_path.glob("*.whl"))
+    if not pure:
+        assert done.returncode != 0 and not wheels and "CMake" in said
+        assert "WARPMMA_PURE=1 installs warpmma without it" in said
         return
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert [wheel.name for wheel in wheels] == ["warpmma-0.1.0-py3-none-any.whl"]
-    assert "without its native engine" in done.stdout + done.stderr
-    with zipfile.ZipFile(wheels[0]) as wheel:
-        assert {name.partition("/")[0] for name in wheel.namelist()} == {"warpmma", INFO}
+    assert done.returncode == 0, said
+    assert ("without its native engine" in said) == (hook == "build_editable")
+    if hook == "build_wheel":
+        assert [wheel.name for wheel in wheels] == ["warpmma-0.1.0-py3-none-any.whl"]
+        with zipfile.ZipFile(wheels[0]) as wheel:
+            assert {name.partition("/")[0] for name in wheel.namelist()} == {"warpmma", INFO}
 
 
 def test_extras_have_what_errors_and_pages_promise() -> None:

@@ -178,7 +178,7 @@ def known_options(program: str, arguments: list[str]) -> str:
         case "pytest", _:
             return helped("-m", "pytest")
         case "pip", [command, *_]:
-            return helped("-m", "pip", command)
+            return helped("-m", "pip", command) + " --group"  # from pip 25.1 on; older ones may run this test
         case "python" | "python3", ["-m", module, *_]:
             return "-m " + helped("-m", module)
         case "python" | "python3", [script, *_]:

@@ -167,7 +167,7 @@ inline double toward(double s, double error) {
 inline double sum_to_odd(double p, double c, bool down) {
   const double s = p + c, back = s - p, odd = toward(s, (p - (s - back)) + (c - back));
   const bool negative = (as<int64_t>(p) | as<int64_t>(c)) < 0;
-  return (odd == 0) & negative & down ? -0.0 : odd;
+  return ((odd == 0) & negative & down) ? -0.0 : odd;
 }
 
 inline double quotient_to_odd(double a, double b) {

@@ -11,14 +11,18 @@
 #endif
 
 #define WARPMMA_PRAGMA(text) _Pragma(#text)
+// Clang is told the features too: a command line that names each of the oldest processor's, and denies the others, as
+// zig's does, is stronger than an architecture.
+#define WARPMMA_V3 "avx,avx2,bmi,bmi2,cx16,f16c,fma,lzcnt,movbe,popcnt,sse3,ssse3,sse4.1,sse4.2"
+#define WARPMMA_V4 WARPMMA_V3 ",avx512f,avx512bw,avx512cd,avx512dq,avx512vl"
 #if WARPMMA_X86_64 && defined(__clang__)
-#define WARPMMA_TARGET(arch) \
-  WARPMMA_PRAGMA(clang attribute push(__attribute__((target("arch=" arch))), apply_to = function))
+#define WARPMMA_TARGET(arch, features) \
+  WARPMMA_PRAGMA(clang attribute push(__attribute__((target("arch=" arch "," features))), apply_to = function))
 #elif WARPMMA_X86_64
-#define WARPMMA_TARGET(arch) WARPMMA_PRAGMA(GCC target("arch=" arch))
+#define WARPMMA_TARGET(arch, features) WARPMMA_PRAGMA(GCC target("arch=" arch))
 #endif
 #if WARPMMA_X86_64 == 4
-WARPMMA_TARGET("x86-64-v4")
+WARPMMA_TARGET("x86-64-v4", WARPMMA_V4)
 #elif WARPMMA_X86_64 == 3
-WARPMMA_TARGET("x86-64-v3")
+WARPMMA_TARGET("x86-64-v3", WARPMMA_V3)
 #endif

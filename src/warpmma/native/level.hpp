@@ -5,6 +5,7 @@
 #include "functions.hpp"
 #include "job.hpp"
 #include "parameters.hpp"
+#include "processor.hpp"
 
 namespace warpmma {
 
@@ -30,13 +31,9 @@ struct Level {
 
 inline const Level kLevels[] = {
 #if defined(__x86_64__)
-#define WARPMMA_V3 (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2"))
-#define WARPMMA_V4                                                                          \
-  (WARPMMA_V3 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && \
-   __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
-    {"x86-64-v4", 16, 8, [] { return WARPMMA_V4; }, run_v4, functions_v4, elements_v4},
-    {"x86-64-v4", 8, 8, [] { return WARPMMA_V4; }, run_v4_half, functions_v4, elements_v4},
-    {"x86-64-v3", 8, 4, [] { return WARPMMA_V3; }, run_v3, functions_v3, elements_v3},
+    {"x86-64-v4", 16, 8, [] { return x86_64_level() >= 4; }, run_v4, functions_v4, elements_v4},
+    {"x86-64-v4", 8, 8, [] { return x86_64_level() >= 4; }, run_v4_half, functions_v4, elements_v4},
+    {"x86-64-v3", 8, 4, [] { return x86_64_level() >= 3; }, run_v3, functions_v3, elements_v3},
 #endif
     {"plain", 4, 4, [] { return true; }, run_plain, functions_plain, elements_plain},
 };

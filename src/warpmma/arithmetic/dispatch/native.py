@@ -6,6 +6,7 @@ instruction along k, from matrices of codes or from registers; its bits are thos
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -40,8 +41,24 @@ class Level:
 
 @cache
 def levels() -> tuple[Level, ...]:
-    """Return the builds that this machine can run, the fastest first; none where the engine was not built."""
-    return tuple(Level(*level) for level in _native.levels()) if _native else ()
+    """Return the builds that this machine can run, the fastest first; none where the engine was not built.
+
+    With `WARPMMA_DISPATCH` set to the name of one, those faster than it are left out, for tests and for measurements.
+
+    Raises
+    ------
+    UnsupportedError
+        If this machine cannot run a build of that name.
+    """
+    found = tuple(Level(*level) for level in _native.levels()) if _native else ()
+    fastest = os.environ.get("WARPMMA_DISPATCH")
+    if not fastest or not found:
+        return found
+    names = [level.name for level in found]
+    if fastest not in names:
+        there = ", ".join(dict.fromkeys(names))
+        raise UnsupportedError(f"WARPMMA_DISPATCH={fastest} is not a build that this machine runs; there are {there}")
+    return found[names.index(fastest) :]
 
 
 def find_level(name: str | None = None, lanes: int = 0) -> Level:

@@ -1,0 +1,54 @@
+"""What a wheel is tried in: the wheel that fits, and an environment in which nothing of the sources is found."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from lab.release import trial
+
+MACHINE = "aarch64"
+
+
+def touch(folder: Path, name: str, when: int) -> Path:
+    path = folder / name
+    path.touch()
+    os.utime(path, (when, when))
+    return path
+
+
+def test_the_wheel_that_fits_is_found(tmp_path: Path) -> None:
+    old = touch(tmp_path, f"warpmma-1-cp311-cp311-manylinux_2_28_{MACHINE}.whl", 1)
+    stable = touch(tmp_path, f"warpmma-1-cp312-abi3-manylinux_2_28_{MACHINE}.whl", 1)
+    touch(tmp_path, "warpmma-2-cp312-abi3-manylinux_2_28_x86_64.whl", 2)
+    assert trial.built("3.11", MACHINE, tmp_path) == old
+    assert trial.built("3.12", MACHINE, tmp_path) == trial.built("3.14", MACHINE, tmp_path) == stable
+    newer = touch(tmp_path, f"warpmma-2-cp312-abi3-manylinux_2_28_{MACHINE}.whl", 2)
+    assert trial.built("3.13", MACHINE, tmp_path) == newer
+
+
+def test_a_wheel_that_is_not_built_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match="has no wheel cp312-abi3 for aarch64: run python"):
+        trial.built("3.13", MACHINE, tmp_path)
+
+
+def test_variables_that_change_the_trial_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trial, "WHERE", tmp_path)
+    for name in ("PYTHONPATH", "PYTEST_ADDOPTS", "WARPMMA_DISPATCH"):
+        monkeypatch.setenv(name, "x")
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: None)
+    environment = trial.Environment(trial.HERE, trial.platform.machine(), "x")
+    assert environment.command == tmp_path / "trials" / "x" / "bin" / "python" and not environment.emulated
+    assert not {"PYTHONPATH", "PYTEST_ADDOPTS", "WARPMMA_DISPATCH"} & {*environment.variables}
+
+
+def test_sources_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here the package is that of this interpreter, which in a clone is the sources'."""
+    monkeypatch.setattr(trial.Environment, "__init__", lambda *_: None)
+    monkeypatch.setattr(trial.Environment, "install", lambda *_: None)
+    monkeypatch.setattr(trial.Environment, "run", lambda *_, **__: f"{tmp_path}/src/warpmma/__init__.py\n")
+    with pytest.raises(SystemExit, match="not from the wheel"):
+        trial.main(["--wheel", str(tmp_path / "x.whl")])
