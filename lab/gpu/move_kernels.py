@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from warpmma.hardware import row_statement
 from warpmma.operations import MatrixMove
 from warpmma.registers import LANES
 
-from .row_kernels import row_statement
 from .runner import KernelGpu
 
 __all__ = ["MoveGpu", "move_kernel"]

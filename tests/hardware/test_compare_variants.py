@@ -11,7 +11,7 @@ from oracles import needs
 from ptxas_cases import assembled
 
 from lab.compare import variants as tool
-from lab.gpu.row_kernels import row_kernel
+from warpmma.hardware import row_kernel
 from warpmma.operations import operations
 
 

@@ -5,6 +5,7 @@ takes; `cuda_driver` compiles and launches it; `host_products` copies the host's
 other libraries in place. A simulated device runs the same kernels.
 """
 
+from .comparing import TextKernel, TextLaunch, difference_kernel, difference_launch
 from .cuda_driver import CudaGpu, HostCopies, gpu, why_no_gpu
 from .device_arrays import GpuTensor, dtype_of, empty_like, is_on_gpu, read, stream_of
 from .host_products import product_of_codes
@@ -23,6 +24,10 @@ __all__ = [
     "ProductForm",
     "ProductKernel",
     "ProductLaunch",
+    "TextKernel",
+    "TextLaunch",
+    "difference_kernel",
+    "difference_launch",
     "dtype_of",
     "empty_like",
     "gpu",

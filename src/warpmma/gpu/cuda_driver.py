@@ -16,6 +16,7 @@ import numpy as np
 
 from .._arrays import Array
 from ..errors import UnsupportedError
+from .comparing import TextKernel, TextLaunch
 from .product_kernel import OPTIONS, ProductKernel
 from .product_launch import ProductLaunch
 
@@ -70,6 +71,8 @@ class CudaGpu:
         Such as "NVIDIA H200".
     capability : (int, int)
         Compute capability.
+    driver : int
+        Version of CUDA that the driver has, such as 13000.
     """
 
     def __init__(self, number: int) -> None:
@@ -80,6 +83,7 @@ class CudaGpu:
         kinds = (of.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, of.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)
         major, minor = (int(_done(driver.cuDeviceGetAttribute(kind, which))) for kind in kinds)
         self.capability = major, minor
+        self.driver: int = _done(driver.cuDriverGetVersion())
         self._context = _done(driver.cuDevicePrimaryCtxRetain(which))
         self._functions: dict[str, Any] = {}
 
@@ -93,7 +97,7 @@ class CudaGpu:
         finally:
             driver.cuCtxPopCurrent()
 
-    def loaded(self, kernel: ProductKernel) -> Any:
+    def loaded(self, kernel: ProductKernel | TextKernel) -> Any:
         """Compile and load a kernel, once."""
         if kernel.text not in self._functions:
             image = _compiled(kernel.text, "sm_{}{}".format(*self.capability))
@@ -102,8 +106,8 @@ class CudaGpu:
                 self._functions[kernel.text] = _done(driver.cuModuleGetFunction(module, kernel.name.encode()))
         return self._functions[kernel.text]
 
-    def launch(self, what: ProductLaunch, stream: int = 0) -> None:
-        """Launch a product on a stream, given by its handle; waits for nothing."""
+    def launch(self, what: ProductLaunch | TextLaunch, stream: int = 0) -> None:
+        """Launch a kernel on a stream, given by its handle; waits for nothing."""
         if what.grid > _MOST_BLOCKS:
             raise UnsupportedError(f"engine='cuda': {what.grid:,} tiles; a launch has at most {_MOST_BLOCKS:,}")
         if not what.grid:
@@ -140,12 +144,16 @@ class HostCopies:
 
     def put(self, array: Array) -> int:
         """Copy an array, contiguously, and return its address."""
-        array = np.ascontiguousarray(array)
         address = self.empty(array.nbytes)
+        self.write(address, array)
+        return address
+
+    def write(self, address: int, array: Array) -> None:
+        """Copy an array, contiguously, to an address."""
+        array = np.ascontiguousarray(array)
         if array.nbytes:
             with self._gpu.current() as driver:
                 _done(driver.cuMemcpyHtoD(address, array.ctypes.data, array.nbytes))
-        return address
 
     def get(self, address: int, into: Array) -> None:
         """Wait for the GPU, and copy to a contiguous array."""
@@ -168,7 +176,9 @@ def gpu(number: int = 0) -> CudaGpu:
 
 
 def _compiled(text: str, arch: str) -> bytes:
-    """Compile CUDA C++ by NVRTC: machine code."""
+    """Compile CUDA C++ by NVRTC: machine code; PTX, which the driver compiles, is only closed by a zero."""
+    if text.startswith(".version"):
+        return text.encode() + b"\0"
     try:
         from cuda.bindings import nvrtc
 

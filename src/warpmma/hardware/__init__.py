@@ -13,11 +13,66 @@ driver, toolkit), and `undefined`, "hardware" where the metadata is such as PTX 
 
 Nothing of an archive is read before its directory and the headers of its arrays agree with that and with each other. It
 may inflate to 256 MiB, or to 64 times its own length.
+
+`comparing` runs instructions of a GPU beside the simulator, and writes reports; `generators` draws operands.
 """
 
-from .archives import Recording, Replay, execute_fields, open_recording, shipped
-from .emitting import ptx_kernel, ptx_module, ptx_statement
+from typing import TYPE_CHECKING
+
+from .._lazy import on_demand as _on_demand
+
+if TYPE_CHECKING:  # what `_ORIGINS` says
+    from .archives import Recording, Replay, execute_fields, open_recording, shipped
+    from .comparing import (
+        Operands,
+        RowJob,
+        compared_lanes,
+        different_lanes,
+        function_plan,
+        lane_shown,
+        row_immediates,
+        row_kernel,
+        row_simulated,
+        row_statement,
+        row_variants,
+        variant_inputs,
+    )
+    from .emitting import ptx_kernel, ptx_module, ptx_statement
+    from .generators import (
+        STYLES,
+        MmaJob,
+        instruction_inputs,
+        metadata_words,
+        mixed,
+        mma_jobs,
+        operands,
+        operation_inputs,
+        random_codes,
+        signature,
+        styles,
+        with_exponents,
+    )
+
+_ORIGINS = {
+    ".archives": ("Recording", "Replay", "execute_fields", "open_recording", "shipped"),
+    ".comparing": (
+        "Operands", "RowJob", "compared_lanes", "different_lanes", "function_plan", "lane_shown", "row_immediates",
+        "row_kernel", "row_simulated", "row_statement", "row_variants", "variant_inputs",
+    ),
+    ".emitting": ("ptx_kernel", "ptx_module", "ptx_statement"),
+    ".generators": (
+        "STYLES", "MmaJob", "instruction_inputs", "metadata_words", "mixed", "mma_jobs", "operands",
+        "operation_inputs", "random_codes", "signature", "styles", "with_exponents",
+    ),
+}  # fmt: skip
 
 __all__ = [
-    "Recording", "Replay", "execute_fields", "open_recording", "ptx_kernel", "ptx_module", "ptx_statement", "shipped",
+    "STYLES", "MmaJob", "Operands", "Recording", "Replay", "RowJob", "compared_lanes", "different_lanes",
+    "execute_fields", "function_plan", "instruction_inputs", "lane_shown", "metadata_words", "mixed", "mma_jobs",
+    "open_recording", "operands", "operation_inputs", "ptx_kernel", "ptx_module", "ptx_statement", "random_codes",
+    "row_immediates", "row_kernel", "row_simulated", "row_statement", "row_variants", "shipped", "signature", "styles",
+    "variant_inputs", "with_exponents",
 ]  # fmt: skip
+
+if not TYPE_CHECKING:  # to which every name would be one
+    __getattr__, __dir__ = _on_demand(__name__, _ORIGINS)
