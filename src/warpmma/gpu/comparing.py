@@ -30,6 +30,7 @@ class TextKernel(Shown):
 
     arch = ""
 
+
 @dataclass(frozen=True, kw_only=True)
 class TextLaunch(Shown):
     """A launch of a kernel: its blocks, their threads, and the bytes of its structure."""

@@ -24,17 +24,34 @@ from .._lazy import on_demand as _on_demand
 if TYPE_CHECKING:  # what `_ORIGINS` says
     from .archives import Recording, Replay, execute_fields, open_recording, shipped
     from .comparing import (
+        MOST_BYTES,
+        Campaign,
+        Compared,
+        Counts,
+        Found,
+        Gpu,
+        LaneDifference,
+        MatrixComparison,
+        MatrixDifference,
         Operands,
+        Refused,
+        Report,
+        Room,
         RowJob,
         compared_lanes,
+        comparisons,
+        device_of,
         different_lanes,
         function_plan,
         lane_shown,
+        matrix_groups,
+        not_compared,
         row_immediates,
         row_kernel,
         row_simulated,
         row_statement,
         row_variants,
+        target_of,
         variant_inputs,
     )
     from .emitting import ptx_kernel, ptx_module, ptx_statement
@@ -56,8 +73,11 @@ if TYPE_CHECKING:  # what `_ORIGINS` says
 _ORIGINS = {
     ".archives": ("Recording", "Replay", "execute_fields", "open_recording", "shipped"),
     ".comparing": (
-        "Operands", "RowJob", "compared_lanes", "different_lanes", "function_plan", "lane_shown", "row_immediates",
-        "row_kernel", "row_simulated", "row_statement", "row_variants", "variant_inputs",
+        "MOST_BYTES", "Campaign", "Compared", "Counts", "Found", "Gpu", "LaneDifference", "MatrixComparison",
+        "MatrixDifference", "Operands", "Refused", "Report", "Room", "RowJob", "compared_lanes", "comparisons",
+        "device_of", "different_lanes", "function_plan", "lane_shown", "matrix_groups", "not_compared",
+        "row_immediates", "row_kernel", "row_simulated", "row_statement", "row_variants", "target_of",
+        "variant_inputs",
     ),
     ".emitting": ("ptx_kernel", "ptx_module", "ptx_statement"),
     ".generators": (
@@ -67,11 +87,13 @@ _ORIGINS = {
 }  # fmt: skip
 
 __all__ = [
-    "STYLES", "MmaJob", "Operands", "Recording", "Replay", "RowJob", "compared_lanes", "different_lanes",
-    "execute_fields", "function_plan", "instruction_inputs", "lane_shown", "metadata_words", "mixed", "mma_jobs",
+    "MOST_BYTES", "STYLES", "Campaign", "Compared", "Counts", "Found", "Gpu", "LaneDifference", "MatrixComparison",
+    "MatrixDifference", "MmaJob", "Operands", "Recording", "Refused", "Replay", "Report", "Room", "RowJob",
+    "compared_lanes", "comparisons", "device_of", "different_lanes", "execute_fields", "function_plan",
+    "instruction_inputs", "lane_shown", "matrix_groups", "metadata_words", "mixed", "mma_jobs", "not_compared",
     "open_recording", "operands", "operation_inputs", "ptx_kernel", "ptx_module", "ptx_statement", "random_codes",
     "row_immediates", "row_kernel", "row_simulated", "row_statement", "row_variants", "shipped", "signature", "styles",
-    "variant_inputs", "with_exponents",
+    "target_of", "variant_inputs", "with_exponents",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # to which every name would be one

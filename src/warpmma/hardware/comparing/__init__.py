@@ -1,11 +1,44 @@
 """Instructions, operations and functions of a GPU beside the simulator: kernels, pieces of work, reports."""
 
+from .campaign import Campaign, Compared
+from .everything import comparisons, device_of, not_compared, target_of
+from .findings import Found, LaneDifference, MatrixDifference, Refused
 from .function_operands import Operands, function_plan
+from .matrix_cases import MatrixComparison, matrix_groups
+from .reports import MOST_BYTES, Counts, Report
+from .rooms import Gpu, Room
 from .row_jobs import RowJob, compared_lanes, different_lanes, lane_shown, row_immediates, row_simulated
 from .row_kernels import row_kernel, row_statement
 from .row_variants import row_variants, variant_inputs
 
 __all__ = [
-    "Operands", "RowJob", "compared_lanes", "different_lanes", "function_plan", "lane_shown", "row_immediates",
-    "row_kernel", "row_simulated", "row_statement", "row_variants", "variant_inputs",
+    "MOST_BYTES",
+    "Campaign",
+    "Compared",
+    "Counts",
+    "Found",
+    "Gpu",
+    "LaneDifference",
+    "MatrixComparison",
+    "MatrixDifference",
+    "Operands",
+    "Refused",
+    "Report",
+    "Room",
+    "RowJob",
+    "compared_lanes",
+    "comparisons",
+    "device_of",
+    "different_lanes",
+    "function_plan",
+    "lane_shown",
+    "matrix_groups",
+    "not_compared",
+    "row_immediates",
+    "row_kernel",
+    "row_simulated",
+    "row_statement",
+    "row_variants",
+    "target_of",
+    "variant_inputs",
 ]  # fmt: skip

@@ -12,7 +12,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,26 +24,17 @@ from ...arithmetic import Recipe, dot_chain, engines, recipe
 from ...errors import UnsupportedError
 from ...execution import load
 from ...formats import FORMATS
-from ...gpu import (
-    NOTHING,
-    Matrices,
-    ProductForm,
-    ProductLaunch,
-    TextKernel,
-    TextLaunch,
-    difference_launch,
-    kernel_of,
-)
+from ...gpu import NOTHING, Matrices, ProductForm, ProductLaunch, TextKernel, TextLaunch, difference_launch, kernel_of
 from ...isa import Instruction, MatrixInstruction, WarpgroupInstruction, instructions, warpgroup_instructions
-from ...registers import LANES
 from ...scaling import pack_scales
 from ...sparsity import sparse_a
 from ..emitting import ptx_module
 from ..generators import operands, styles
+from .findings import Found, MatrixDifference, Refused
 from .rooms import Room
 from .tile_kernels import TileVariant, columns_of, shared_image, tile_kernel, variants_of
 
-__all__ = ["Drawn", "Found", "MatrixDifference", "MatrixGroup", "draw", "hardware_product", "matrix_groups"]
+__all__ = ["Drawn", "MatrixComparison", "MatrixGroup", "draw", "hardware_product", "matrix_groups"]
 
 _BAND = 1 << 19  # outputs that the CPU engine computes again in a piece of work, at most
 _FREE = 256  # columns beyond those that count, at most
@@ -219,13 +210,18 @@ def _operands_of(record: MatrixInstruction, variant: TileVariant, drawn: Drawn, 
             ("A", scale_a, variant.ids[:2], tall), ("B", scale_b, variant.ids[2:], wide),
         ):  # fmt: skip
             given[f"scale_{name.lower()}"] = pack_scales(
-                scale, record, name, byte_id=byte, thread_id=thread, into=any_words(count)  # type: ignore[arg-type]
+                scale,
+                record,
+                name,
+                byte_id=byte,
+                thread_id=thread,
+                into=any_words(count),  # type: ignore[arg-type]
             )
     return given
 
 
 def hardware_product(
-    room: Room, record: MatrixInstruction, target: str, variant: TileVariant, drawn: Drawn, seed: int
+    room: Room, record: MatrixInstruction, variant: TileVariant, drawn: Drawn, seed: int
 ) -> tuple[int, int]:
     """Compute by the GPU's own instruction, without waiting; return D's address, and codes of a row of it in memory.
 
@@ -241,7 +237,7 @@ def hardware_product(
     d = room.reserve("d", tall * record.m * pitch * size)
     of = {name: room.put(name, x) for name, x in given.items()}
     words = [of.get(x, 0) for x in ("a", "b", "c")] + [d] + [of.get(x, 0) for x in ("metadata", "scale_a", "scale_b")]
-    text = ptx_module([tile_kernel(record, "product", variant)], target, max(room.ptx, (6, 5)))
+    text = ptx_module([tile_kernel(record, "product", variant)], room.target, room.ptx)
     room.launch(
         TextLaunch(
             kernel=TextKernel(text=text, name="product"), grid=tall * wide, threads=record.layout("D").lanes,
@@ -249,51 +245,6 @@ def hardware_product(
         )
     )  # fmt: skip
     return d, pitch
-
-
-@dataclass(frozen=True, kw_only=True)
-class MatrixDifference(Shown):
-    """One output that differs: operands as codes, of a sparse A the elements of B that stored ones meet.
-
-    Attributes
-    ----------
-    a, b : list of int
-    c, gpu, model : int
-    rows : list of int or None
-        Of B, that stored elements of A meet.
-    scale_a, scale_b : list of int or None
-    style, variant : str
-    """
-
-    a: list[int]
-    b: list[int]
-    c: int
-    gpu: int
-    model: int
-    rows: list[int] | None
-    scale_a: list[int] | None
-    scale_b: list[int] | None
-    style: str
-    variant: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Found(Shown):
-    """The outcome of a piece of work for one instruction.
-
-    Attributes
-    ----------
-    outputs, differences : int
-    sampled, wrong : int
-        Outputs that the CPU engine computed as well, and those that differ from what the GPU's kernel expected.
-    first : MatrixDifference or None
-    """
-
-    outputs: int
-    differences: int
-    sampled: int
-    wrong: int
-    first: MatrixDifference | None
 
 
 class MatrixComparison:
@@ -314,18 +265,26 @@ class MatrixComparison:
         self._on_cpu = False
 
     @property
+    def kind(self) -> str:
+        """Return "mma" or "wgmma"."""
+        return "wgmma" if isinstance(self.group.records[0], WarpgroupInstruction) else "mma"
+
+    @property
+    def names(self) -> list[str]:
+        """Return the mnemonics."""
+        return [str(record) for record in self.group.records]
+
+    @property
     def outputs(self) -> int:
         """Outputs of each instruction in a piece of work."""
         return self.side**2
 
-    def run(self, room: Room, number: int) -> Iterator[tuple[MatrixInstruction, Found]]:
-        """Do a piece of work; it gives what was found for each instruction.
+    def wanted(self, outputs: int) -> int:
+        """Return how many outputs of each instruction there should be."""
+        return outputs
 
-        Raises
-        ------
-        UnsupportedError
-            The driver refuses.
-        """
+    def run(self, room: Room, number: int, done: int = 0) -> Iterator[tuple[str, Found | Refused]]:
+        """Do a piece of work; it gives what was found for each instruction."""
         group = self.group
         style = self._styles[number % len(self._styles)]
         drawn = draw(group, style, self.side, [self._seed, number])
@@ -344,13 +303,20 @@ class MatrixComparison:
         turn = number // len(self._styles)
         for record in group.records:
             variant = self._variants[record][(number + turn) % len(self._variants[record])]
-            d, pitch = hardware_product(room, record, group.target, variant, drawn, number)
-            count, place, got = self._compared(room, d, pitch, expected, whole)
+            try:
+                if record.ptx > room.ptx:
+                    raise UnsupportedError(f"the driver compiles PTX {room.ptx[0]}.{room.ptx[1]}, and it is newer")
+                d, pitch = hardware_product(room, record, variant, drawn, number)
+                count, place, got = self._compared(room, d, pitch, expected, whole)
+            except UnsupportedError as error:
+                yield str(record), Refused(why=str(error))
+                continue
             found = None
             if count:
-                model = int(self._by_cpu(drawn, slice(place // self.side, place // self.side + 1))[0, place % self.side])
+                row, column = divmod(place, self.side)
+                model = int(self._by_cpu(drawn, slice(row, row + 1))[0, column])
                 found = _difference(drawn, place, got, model, style, variant)
-            yield record, Found(
+            yield str(record), Found(
                 outputs=self.outputs, differences=count, sampled=sampled if whole is None else self.outputs,
                 wrong=wrong, first=found,
             )  # fmt: skip
@@ -420,9 +386,9 @@ def _difference(drawn: Drawn, place: int, gpu: int, model: int, style: str, vari
     met = None if drawn.chosen is None else drawn.chosen[row]
     b = drawn.b[:, column]
     return MatrixDifference(
-        a=drawn.a[row].tolist(), b=(b if met is None else b[met]).tolist(), c=int(drawn.c[row + column]), gpu=gpu,
-        model=model, rows=None if met is None else met.tolist(),
-        scale_a=None if drawn.scale_a is None else drawn.scale_a[row].tolist(),
-        scale_b=None if drawn.scale_b is None else drawn.scale_b[:, column].tolist(), style=style,
+        a=tuple(drawn.a[row].tolist()), b=tuple((b if met is None else b[met]).tolist()),
+        c=int(drawn.c[row + column]), gpu=gpu, model=model, rows=None if met is None else tuple(met.tolist()),
+        scale_a=None if drawn.scale_a is None else tuple(drawn.scale_a[row].tolist()),
+        scale_b=None if drawn.scale_b is None else tuple(drawn.scale_b[:, column].tolist()), style=style,
         variant=f"selector {variant.selector}, ids {variant.ids}, A in {variant.source}",
     )  # fmt: skip

@@ -47,12 +47,14 @@ class Room:
     Parameters
     ----------
     gpu : Gpu
+    target : str
+        For which kernels are written.
     note : callable, optional
         Takes what is worth telling.
     """
 
-    def __init__(self, gpu: Gpu, note: Callable[[str], object] = lambda text: None) -> None:
-        self._gpu, self.note, self.ptx = gpu, note, ptx_of(gpu.driver)
+    def __init__(self, gpu: Gpu, target: str, note: Callable[[str], object] = lambda text: None) -> None:
+        self._gpu, self.target, self.note, self.ptx = gpu, target, note, ptx_of(gpu.driver)
         self._memory: dict[str, tuple[AbstractContextManager[Any], Any, int, int]] = {}
 
     def __enter__(self) -> Self:
@@ -61,6 +63,10 @@ class Room:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Free all memory."""
         for name in list(self._memory):
             self._free(name)
 
@@ -83,6 +89,10 @@ class Room:
         address = self.reserve(name, array.nbytes)
         self._memory[name][1].write(address, array)
         return address
+
+    def put_at(self, address: int, array: Array) -> None:
+        """Copy an array to a place in memory of this room."""
+        next(iter(self._memory.values()))[1].write(address, array)
 
     def get(self, address: int, into: Array) -> None:
         """Wait, and copy from a place in memory of this room."""

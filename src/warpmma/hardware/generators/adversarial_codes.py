@@ -17,7 +17,6 @@ from ..._arguments import check_choice, is_integer
 from ...arithmetic import FusedDotAdd, GroupedDotAdd, Recipe
 from ...errors import OperandError, shown
 from ...formats import FORMATS, FloatFormat, floating
-
 from .codes import random_codes, with_exponents
 
 __all__ = ["STYLES", "operands", "styles"]

@@ -22,7 +22,6 @@ from ...errors import OperandError, shown
 from ...formats import FORMATS, FloatFormat
 from ...operations import Operation, operation
 from ...registers import LANES
-
 from .hard_quotients import hard_dividends, hard_divisors, hard_radicands
 
 __all__ = ["operation_inputs", "signature"]

@@ -1,0 +1,227 @@
+"""The commands `compare`, `record` and `contribute`: this machine's GPU beside the simulator.
+
+1. Without a GPU that can be used, a command prints one line and ends with status 2.
+2. The report of `compare` is the state of the comparison: a run that finds one goes on with it. It is written every few
+   seconds and at the end, each time as a whole.
+3. Ctrl-C and SIGTERM end a comparison as `--minutes` does: pieces of work that began are finished, and the report is
+   written. A second signal ends it at once; the report is that of some seconds before.
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from ...analysis import explain_codes
+from ...errors import OperandError, UnsupportedError, WarpmmaError
+from ...gpu import CudaGpu, why_no_gpu
+from ...gpu import gpu as first_gpu
+from ...hardware import (
+    Campaign,
+    LaneDifference,
+    MatrixDifference,
+    Report,
+    comparisons,
+    device_of,
+    not_compared,
+    target_of,
+)
+from ...isa import parse_any
+from ..output.streams import say, write
+
+_REPORT = "warpmma-compare.json"
+_MOST_THREADS = 16
+_TOLD_EVERY = 30.0  # seconds, where the error stream is no terminal
+
+
+def add_compare(parser: argparse.ArgumentParser) -> None:
+    """Add its arguments."""
+    parser.epilog = (
+        "Exit status: 0 without differences, 1 with, 2 without a GPU or if it or the report cannot be used, 130 if "
+        "interrupted before any was found."
+    )
+    parser.add_argument(
+        "--instructions", default="*", metavar="PATTERN", help="mnemonics, with * and ?, or a part of them; default all"
+    )
+    parser.add_argument(
+        "--outputs", type=_number, default=10**8, metavar="N",
+        help="of each mma and wgmma; a tenth of it of each operation; from 1e8, the default, all operands of functions",
+    )  # fmt: skip
+    parser.add_argument("--minutes", type=float, metavar="M", help="stop after so long; the next run goes on")
+    parser.add_argument(
+        "--report", type=Path, default=Path(_REPORT), metavar="FILE",
+        help=f"JSON, with a text beside it; a run goes on with the one that is there; default {_REPORT}",
+    )  # fmt: skip
+    parser.add_argument("--seed", type=int, default=0, help="of operands")
+    parser.add_argument("--threads", type=int, metavar="N", help="default as many as processors, at most 16")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+
+
+def _number(text: str) -> int:
+    """Read a positive number, such as 1e9."""
+    number = int(float(text))
+    if number < 1:
+        raise ValueError(text)
+    return number
+
+
+def run_compare(options: argparse.Namespace) -> int:
+    """Compare every instruction, operation and function that this machine's GPU has with the simulator."""
+    gpu = _gpu("compare")
+    target = target_of(gpu.capability)
+    report = Report(device=device_of(gpu), seed=options.seed)
+    path: Path = options.report
+    if path.exists():
+        found = Report.read(path)
+        report.check_same(found, str(path))
+        report = found
+        say(f"warpmma: goes on with {path}")
+    compared = comparisons(target, options.instructions, options.outputs, options.seed)
+    if not compared:
+        raise OperandError(f"{target} has no instruction like {options.instructions}")
+    report.left_out |= not_compared(target, options.instructions)
+    _writeable(report, path)
+    until = time.monotonic() + 60 * options.minutes if options.minutes is not None else float("inf")
+    stop = threading.Event()
+    telling = _Telling()
+    campaign = Campaign(
+        gpu=gpu, target=target, report=report, explain=lambda name, found: _explained(name, target, found),
+        save=lambda: report.write(path), tell=telling.tell, stop=stop,
+    )  # fmt: skip
+    threads = options.threads or min(_MOST_THREADS, _processors())
+    with _stopped_by_signals(stop):
+        campaign.run(compared, options.outputs, threads, until)
+    telling.end()
+    write(report.json().removesuffix("\n") if options.json else report.text())
+    return 1 if report.differences else 130 if stop.is_set() else 0
+
+
+def _gpu(command: str) -> CudaGpu:
+    """Return the GPU (rule 1)."""
+    if why := why_no_gpu():
+        raise UnsupportedError(why.replace("engine='cuda'", f"`warpmma {command}`", 1))
+    return first_gpu()
+
+
+def _processors() -> int:
+    from os import cpu_count
+
+    return cpu_count() or 1
+
+
+def _writeable(report: Report, path: Path) -> None:
+    try:
+        report.write(path)
+    except OSError as error:
+        raise OperandError(f"{path} cannot be written: {error.strerror}") from None
+
+
+class _Telling:
+    """Progress on the error stream: one line that is written over, or, where it is no terminal, one now and then."""
+
+    def __init__(self) -> None:
+        self._seen = sys.stderr is not None and sys.stderr.isatty()
+        self._last = time.monotonic()
+        self._open = False
+
+    def tell(self, line: str) -> None:
+        """Show a line."""
+        now = time.monotonic()
+        if self._seen:
+            sys.stderr.write(f"\r\x1b[K{line}")
+            sys.stderr.flush()
+            self._open = True
+        elif now - self._last > _TOLD_EVERY:
+            say(line)
+            self._last = now
+
+    def end(self) -> None:
+        """End the line."""
+        if self._open:
+            say("")
+
+
+@contextmanager
+def _stopped_by_signals(stop: threading.Event) -> Iterator[None]:
+    """Rule 3; in another thread than the main one signals stay as they are."""
+    kept: dict[signal.Signals, Any] = {}
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        stop.set()
+        for each, handler in kept.items():
+            signal.signal(each, handler)
+
+    if threading.current_thread() is threading.main_thread():
+        for each in (signal.SIGINT, signal.SIGTERM):
+            kept[each] = signal.signal(each, ask)
+    try:
+        yield
+    finally:
+        for each, handler in kept.items():
+            signal.signal(each, handler)
+
+
+def _explained(name: str, target: str, found: MatrixDifference | LaneDifference) -> str:
+    """Explain a difference: operands, each product, alignment, what the model says and what the GPU does."""
+    if isinstance(found, LaneDifference):
+
+        def codes(some: tuple[int, ...]) -> str:
+            return " ".join(f"{x:#x}" for x in some) or "none"
+
+        immediates = f", immediates {' '.join(map(str, found.immediates))}" if found.immediates else ""
+        return f"operands {codes(found.given)}{immediates}: GPU {codes(found.gpu)}, model {codes(found.model)}"
+    record = parse_any(name)
+    head = (
+        f"operands of style {found.style}, {found.variant}: GPU {found.gpu:#x}{_value(record, found.gpu)}, "
+        f"model {found.model:#x}{_value(record, found.model)}"
+    )
+    try:
+        told = explain_codes(
+            record, target, found.a, found.b, found.c, rows=found.rows, scale_a=found.scale_a, scale_b=found.scale_b
+        )
+    except WarpmmaError:  # a kind of instruction whose sums are not explained
+
+        def listed(some: tuple[int, ...] | None) -> str:
+            return " ".join(f"{x:#x}" for x in some or ())
+
+        return f"{head}\nA {listed(found.a)}\nB {listed(found.b)}\nC {found.c:#x}"
+    return f"{head}\n{told.text(whole=True)}"
+
+
+def _value(record: Any, code: int) -> str:
+    import numpy as np
+
+    fmt = record.format("D")
+    value = fmt.decode(np.array([code], fmt.code_dtype))[0]
+    return f" ({value!s})"
+
+
+def add_record(parser: argparse.ArgumentParser) -> None:
+    """Add its arguments."""
+    parser.add_argument("out", type=Path, metavar="OUT.npz", help="the archive")
+    parser.add_argument("--instructions", default="*", metavar="PATTERN", help="as of `compare`")
+    parser.add_argument("--warps", type=_number, default=2, help="of each instruction and style of operands; default 2")
+    parser.add_argument("--seed", type=int, default=0, help="of operands")
+
+
+def run_record(options: argparse.Namespace) -> int:
+    """Record registers of every mma of this machine's GPU; `warpmma verify OUT.npz` replays them anywhere."""
+    raise UnsupportedError("record is not there yet")
+
+
+def add_contribute(parser: argparse.ArgumentParser) -> None:
+    """Add its arguments."""
+    parser.add_argument("report", type=Path, metavar="REPORT.json", help="what `warpmma compare` wrote")
+
+
+def run_contribute(options: argparse.Namespace) -> int:
+    """Pack a report of `warpmma compare` into one file, and say where to send it."""
+    raise UnsupportedError("contribute is not there yet")
