@@ -16,7 +16,7 @@ _MOST_BLOCKS, _EACH = 1024, 8  # blocks; codes of a thread, where there are fewe
 
 @dataclass(frozen=True, kw_only=True)
 class TextKernel(Shown):
-    """A kernel by its text, which takes one structure.
+    """A kernel by its text, which takes one structure, or words of 64 bits.
 
     Attributes
     ----------
@@ -33,7 +33,7 @@ class TextKernel(Shown):
 
 @dataclass(frozen=True, kw_only=True)
 class TextLaunch(Shown):
-    """A launch of a kernel: its blocks, their threads, and the bytes of its structure."""
+    """A launch of a kernel: its blocks, their threads, and the bytes of what it takes."""
 
     kernel: TextKernel
     grid: int

@@ -23,6 +23,7 @@ from .product_launch import ProductLaunch
 _INSTALL = "pip install 'warpmma[cuda]'"
 _MOST_BLOCKS = (1 << 31) - 1
 _MOST_NAME = 128
+_WORD = 8
 
 
 @cache
@@ -114,7 +115,9 @@ class CudaGpu:
             return
         function = self.loaded(what.kernel)
         argument = ctypes.create_string_buffer(what.argument())
-        pointers = (ctypes.c_void_p * 1)(ctypes.addressof(argument))
+        # The driver reads as many as there are parameters: one structure, or words of 64 bits.
+        words = range(0, len(argument), _WORD)
+        pointers = (ctypes.c_void_p * len(words))(*(ctypes.addressof(argument) + word for word in words))
         with self.current() as driver:
             size = (what.grid, 1, 1, what.threads, 1, 1)
             _done(driver.cuLaunchKernel(function, *size, 0, stream, ctypes.addressof(pointers), 0))
