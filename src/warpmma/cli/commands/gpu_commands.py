@@ -20,6 +20,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from ..._text import counted
 from ...analysis import explain_codes
 from ...errors import OperandError, UnsupportedError, WarpmmaError
 from ...gpu import CudaGpu, why_no_gpu
@@ -29,13 +30,18 @@ from ...hardware import (
     LaneDifference,
     MatrixDifference,
     Report,
+    Room,
+    archive_of,
     comparisons,
     device_of,
+    matched,
     not_compared,
+    recorded,
     target_of,
 )
-from ...isa import parse_any
-from ..output.streams import say, write
+from ...isa import instructions, parse_any
+from ..output.output_files import write_file
+from ..output.streams import followed, say, write
 
 _REPORT = "warpmma-compare.json"
 _MOST_THREADS = 16
@@ -214,7 +220,17 @@ def add_record(parser: argparse.ArgumentParser) -> None:
 
 def run_record(options: argparse.Namespace) -> int:
     """Record registers of every mma of this machine's GPU; `warpmma verify OUT.npz` replays them anywhere."""
-    raise UnsupportedError("record is not there yet")
+    gpu = _gpu("record")
+    target, about = target_of(gpu.capability), device_of(gpu)
+    records = [x for x in instructions(target) if matched(options.instructions)(str(x))]
+    if not records:
+        raise OperandError(f"{target} has no mma like {options.instructions}")
+    with Room(gpu, target, say) as room:
+        made = followed(recorded(room, records, options.warps, options.seed), len(records), "recording")
+        data = archive_of(made, target, f"{about['gpu']}, driver {about['driver']}, CUDA {about['cuda']}")
+    write_file(options.out, lambda stream: stream.write(data))
+    write(f"{options.out}: {counted(len(records), 'instruction')} of {target}; `warpmma verify {options.out}` replays it")
+    return 0
 
 
 def add_contribute(parser: argparse.ArgumentParser) -> None:

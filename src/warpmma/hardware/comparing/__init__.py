@@ -1,10 +1,11 @@
 """Instructions, operations and functions of a GPU beside the simulator: kernels, pieces of work, reports."""
 
 from .campaign import Campaign, Compared
-from .everything import comparisons, device_of, not_compared, target_of
+from .everything import comparisons, device_of, matched, not_compared, target_of
 from .findings import Found, LaneDifference, MatrixDifference, Refused
 from .function_operands import Operands, function_plan
 from .matrix_cases import MatrixComparison, matrix_groups
+from .recording import archive_of, recorded
 from .reports import MOST_BYTES, Counts, Report
 from .rooms import Gpu, Room
 from .row_jobs import RowJob, compared_lanes, different_lanes, lane_shown, row_immediates, row_simulated
@@ -32,9 +33,9 @@ __all__ = [
     "different_lanes",
     "function_plan",
     "lane_shown",
-    "matrix_groups",
+    "matched", "matrix_groups",
     "not_compared",
-    "row_immediates",
+    "recorded", "row_immediates",
     "row_kernel",
     "row_simulated",
     "row_statement",

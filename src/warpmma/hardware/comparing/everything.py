@@ -17,7 +17,7 @@ from .matrix_cases import MatrixComparison, matrix_groups
 from .rooms import Gpu
 from .row_cases import RowComparison, function_groups, left_out, row_groups
 
-__all__ = ["comparisons", "device_of", "not_compared", "target_of"]
+__all__ = ["comparisons", "device_of", "matched", "not_compared", "target_of"]
 
 _MOST_SIDE, _MOST_LANES, _MOST_OPERANDS = 2048, 1 << 18, 1 << 22
 _PIECES = 16  # of what is compared little, about
@@ -80,15 +80,15 @@ def comparisons(target: str, pattern: str, outputs: int, seed: int) -> list[Comp
     side = _power(isqrt(max(1, outputs // _PIECES)), 8, _MOST_SIDE)
     lanes = _power(outputs // (10 * _PIECES), 256, _MOST_LANES)
     operands = _power(outputs // _PIECES, 256, _MOST_OPERANDS)
-    matched = _matched(pattern)
+    fits = matched(pattern)
     found: list[Compared] = []
     for every in (instructions(target), warpgroup_instructions(target)):
-        records = [record for record in every if matched(str(record))]
+        records = [record for record in every if fits(str(record))]
         found += [MatrixComparison(group, side, seed) for group in matrix_groups(target, records)]
     groups: Iterator[RowComparison]
     for groups in (function_groups(target, operands, outputs), row_groups(target, lanes, seed)):
         for group in groups:
-            some = {name: row for name, row in group.rows.items() if matched(name)}
+            some = {name: row for name, row in group.rows.items() if fits(name)}
             if some:
                 found.append(
                     RowComparison(rows=some, lanes=group.lanes, draw=group.draw, most=group.most)
@@ -98,12 +98,12 @@ def comparisons(target: str, pattern: str, outputs: int, seed: int) -> list[Comp
 
 def not_compared(target: str, pattern: str) -> dict[str, str]:
     """Say which instructions of a target are not compared, and why."""
-    matched = _matched(pattern)
-    found = {name: why for name, why in left_out(target).items() if pattern == "*" or matched(name)}
+    fits = matched(pattern)
+    found = {name: why for name, why in left_out(target).items() if pattern == "*" or fits(name)}
     kinds: dict[str, set[str]] = {}
     for row in rows(target):
         kind = type(row).__name__
-        if kind in _NO_ROW_KERNEL and matched(row.mnemonic):
+        if kind in _NO_ROW_KERNEL and fits(row.mnemonic):
             kinds.setdefault(kind, set()).add(row.mnemonic.partition(".")[0])
     for kind, names in kinds.items():
         found |= dict.fromkeys(sorted(names), _NO_ROW_KERNEL[kind])
@@ -125,6 +125,7 @@ def _power(most: int, low: int, high: int) -> int:
     return min(max(1 << max(0, most).bit_length() >> 1, low), high)
 
 
-def _matched(pattern: str) -> Callable[[str], bool]:
+def matched(pattern: str) -> Callable[[str], bool]:
+    """Return a test of mnemonics: by a pattern with `*` and `?`, or by a part of them."""
     whole = pattern if any(x in pattern for x in "*?[") else f"*{pattern}*"
     return lambda name: fnmatch.fnmatchcase(name, whole)

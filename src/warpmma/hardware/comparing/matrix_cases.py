@@ -14,6 +14,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -220,6 +221,11 @@ def _operands_of(record: MatrixInstruction, variant: TileVariant, drawn: Drawn, 
     return given
 
 
+@cache
+def _kernel_text(record: MatrixInstruction, variant: TileVariant, target: str, version: tuple[int, int]) -> str:
+    return ptx_module([tile_kernel(record, "product", variant)], target, version)
+
+
 def hardware_product(
     room: Room, record: MatrixInstruction, variant: TileVariant, drawn: Drawn, seed: int
 ) -> tuple[int, int]:
@@ -237,7 +243,7 @@ def hardware_product(
     d = room.reserve("d", tall * record.m * pitch * size)
     of = {name: room.put(name, x) for name, x in given.items()}
     words = [of.get(x, 0) for x in ("a", "b", "c")] + [d] + [of.get(x, 0) for x in ("metadata", "scale_a", "scale_b")]
-    text = ptx_module([tile_kernel(record, "product", variant)], room.target, room.ptx)
+    text = _kernel_text(record, variant, room.target, room.ptx)
     room.launch(
         TextLaunch(
             kernel=TextKernel(text=text, name="product"), grid=tall * wide, threads=record.layout("D").lanes,
