@@ -24,10 +24,14 @@ from .._lazy import on_demand as _on_demand
 if TYPE_CHECKING:  # what `_ORIGINS` says
     from .archives import Recording, Replay, execute_fields, open_recording, shipped
     from .comparing import (
+        EXPERIMENTS,
         MOST_BYTES,
+        Answer,
         Campaign,
+        Candidate,
         Compared,
         Counts,
+        Experiment,
         Found,
         Gpu,
         LaneDifference,
@@ -38,11 +42,13 @@ if TYPE_CHECKING:  # what `_ORIGINS` says
         Report,
         Room,
         RowJob,
+        answer,
         archive_of,
         compared_lanes,
         comparisons,
         device_of,
         different_lanes,
+        experiments_of,
         function_plan,
         lane_shown,
         matched,
@@ -54,6 +60,7 @@ if TYPE_CHECKING:  # what `_ORIGINS` says
         row_simulated,
         row_statement,
         row_variants,
+        separating,
         target_of,
         variant_inputs,
     )
@@ -76,11 +83,12 @@ if TYPE_CHECKING:  # what `_ORIGINS` says
 _ORIGINS = {
     ".archives": ("Recording", "Replay", "execute_fields", "open_recording", "shipped"),
     ".comparing": (
-        "MOST_BYTES", "Campaign", "Compared", "Counts", "Found", "Gpu", "LaneDifference", "MatrixComparison",
-        "MatrixDifference", "Operands", "Refused", "Report", "Room", "RowJob", "archive_of", "compared_lanes",
-        "comparisons", "device_of", "different_lanes", "function_plan", "lane_shown", "matched", "matrix_groups",
-        "not_compared", "recorded", "row_immediates", "row_kernel", "row_simulated", "row_statement", "row_variants",
-        "target_of", "variant_inputs",
+        "EXPERIMENTS", "MOST_BYTES", "Answer", "Campaign", "Candidate", "Compared", "Counts", "Experiment", "Found",
+        "Gpu", "LaneDifference", "MatrixComparison", "MatrixDifference", "Operands", "Refused", "Report", "Room",
+        "RowJob", "answer", "archive_of", "compared_lanes", "comparisons", "device_of", "different_lanes",
+        "experiments_of", "function_plan", "lane_shown", "matched", "matrix_groups", "not_compared", "recorded",
+        "row_immediates", "row_kernel", "row_simulated", "row_statement", "row_variants", "separating", "target_of",
+        "variant_inputs",
     ),
     ".emitting": ("ptx_kernel", "ptx_module", "ptx_statement"),
     ".generators": (
@@ -90,13 +98,14 @@ _ORIGINS = {
 }  # fmt: skip
 
 __all__ = [
-    "MOST_BYTES", "STYLES", "Campaign", "Compared", "Counts", "Found", "Gpu", "LaneDifference", "MatrixComparison",
-    "MatrixDifference", "MmaJob", "Operands", "Recording", "Refused", "Replay", "Report", "Room", "RowJob",
-    "archive_of", "compared_lanes", "comparisons", "device_of", "different_lanes", "execute_fields", "function_plan",
-    "instruction_inputs", "lane_shown", "matched", "matrix_groups", "metadata_words", "mixed", "mma_jobs",
-    "not_compared", "open_recording", "operands", "operation_inputs", "ptx_kernel", "ptx_module", "ptx_statement",
-    "random_codes", "recorded", "row_immediates", "row_kernel", "row_simulated", "row_statement", "row_variants",
-    "shipped", "signature", "styles", "target_of", "variant_inputs", "with_exponents",
+    "EXPERIMENTS", "MOST_BYTES", "STYLES", "Answer", "Campaign", "Candidate", "Compared", "Counts", "Experiment",
+    "Found", "Gpu", "LaneDifference", "MatrixComparison", "MatrixDifference", "MmaJob", "Operands", "Recording",
+    "Refused", "Replay", "Report", "Room", "RowJob", "answer", "archive_of", "compared_lanes", "comparisons",
+    "device_of", "different_lanes", "execute_fields", "experiments_of", "function_plan", "instruction_inputs",
+    "lane_shown", "matched", "matrix_groups", "metadata_words", "mixed", "mma_jobs", "not_compared", "open_recording",
+    "operands", "operation_inputs", "ptx_kernel", "ptx_module", "ptx_statement", "random_codes", "recorded",
+    "row_immediates", "row_kernel", "row_simulated", "row_statement", "row_variants", "separating", "shipped",
+    "signature", "styles", "target_of", "variant_inputs", "with_exponents",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # to which every name would be one

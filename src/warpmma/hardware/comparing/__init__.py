@@ -2,6 +2,7 @@
 
 from .campaign import Campaign, Compared
 from .everything import comparisons, device_of, matched, not_compared, target_of
+from .experiments import EXPERIMENTS, Answer, Candidate, Experiment, answer, experiments_of, separating
 from .findings import Found, LaneDifference, MatrixDifference, Refused
 from .function_operands import Operands, function_plan
 from .matrix_cases import MatrixComparison, matrix_groups
@@ -13,33 +14,9 @@ from .row_kernels import row_kernel, row_statement
 from .row_variants import row_variants, variant_inputs
 
 __all__ = [
-    "MOST_BYTES",
-    "Campaign",
-    "Compared",
-    "Counts",
-    "Found",
-    "Gpu",
-    "LaneDifference",
-    "MatrixComparison",
-    "MatrixDifference",
-    "Operands",
-    "Refused",
-    "Report",
-    "Room",
-    "RowJob",
-    "compared_lanes",
-    "comparisons",
-    "device_of",
-    "different_lanes",
-    "function_plan",
-    "lane_shown",
-    "matched", "matrix_groups",
-    "not_compared",
-    "recorded", "row_immediates",
-    "row_kernel",
-    "row_simulated",
-    "row_statement",
-    "row_variants",
-    "target_of",
-    "variant_inputs",
+    "EXPERIMENTS", "MOST_BYTES", "Answer", "Campaign", "Candidate", "Compared", "Counts", "Experiment", "Found", "Gpu",
+    "LaneDifference", "MatrixComparison", "MatrixDifference", "Operands", "Refused", "Report", "Room", "RowJob",
+    "answer", "archive_of", "compared_lanes", "comparisons", "device_of", "different_lanes", "experiments_of",
+    "function_plan", "lane_shown", "matched", "matrix_groups", "not_compared", "recorded", "row_immediates",
+    "row_kernel", "row_simulated", "row_statement", "row_variants", "separating", "target_of", "variant_inputs",
 ]  # fmt: skip
