@@ -27,7 +27,7 @@ from .rooms import Gpu, Room
 
 __all__ = ["Campaign", "Compared"]
 
-_SAVED_EVERY = 10.0  # seconds
+SAVED_EVERY = 10.0  # seconds
 
 
 class Compared(Protocol):
@@ -115,7 +115,7 @@ class Campaign(Shown):
                         f"{of_now:,} outputs, {self.report.differences:,} differ, least {least:.1%} done, "
                         f"{self.report.seconds:.0f} s, {rate:,.0f} million a second"
                     )
-                    if now - saved > _SAVED_EVERY:
+                    if now - saved > SAVED_EVERY:
                         self._save()
                         saved = now
         finally:
@@ -130,7 +130,8 @@ class Campaign(Shown):
 
     def _note(self, text: str) -> None:
         with self._lock:
-            self.report.left_out.setdefault("engine='cuda' for some expected results", text)
+            if not self.report.notes:
+                self.report.notes.append(text)
 
     def _save(self) -> None:
         with self._lock:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from math import isqrt
 from pathlib import Path
@@ -15,7 +15,7 @@ from ...operations import rows
 from .campaign import Compared
 from .matrix_cases import MatrixComparison, matrix_groups
 from .rooms import Gpu
-from .row_cases import RowComparison, function_groups, left_out, row_groups
+from .row_cases import function_groups, left_out, row_groups
 
 __all__ = ["comparisons", "device_of", "matched", "not_compared", "target_of"]
 
@@ -85,14 +85,8 @@ def comparisons(target: str, pattern: str, outputs: int, seed: int) -> list[Comp
     for every in (instructions(target), warpgroup_instructions(target)):
         records = [record for record in every if fits(str(record))]
         found += [MatrixComparison(group, side, seed) for group in matrix_groups(target, records)]
-    groups: Iterator[RowComparison]
-    for groups in (function_groups(target, operands, outputs), row_groups(target, lanes, seed)):
-        for group in groups:
-            some = {name: row for name, row in group.rows.items() if fits(name)}
-            if some:
-                found.append(
-                    RowComparison(rows=some, lanes=group.lanes, draw=group.draw, most=group.most)
-                )  # fmt: skip
+    found += function_groups(target, operands, outputs, fits)
+    found += row_groups(target, lanes, seed, fits)
     return found
 
 

@@ -349,7 +349,7 @@ class MatrixComparison:
                 )
             )  # fmt: skip
         except UnsupportedError as error:
-            room.note(f"expected results come from the CPU engine: {error}")
+            room.note(f"some expected results come from the CPU engine: {error}")
             self._on_cpu = True
             return None
         return expected

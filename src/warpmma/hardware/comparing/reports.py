@@ -71,6 +71,9 @@ class Report(Shown):
         What is not compared, and why.
     experiments : dict of str to dict
         Answers, by the name of an experiment.
+    notes : list of str
+    made_by : str
+        The version of this package.
     """
 
     device: dict[str, str]
@@ -80,6 +83,8 @@ class Report(Shown):
     first: dict[str, dict[str, Any]] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
     experiments: dict[str, dict[str, Any]] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    made_by: str = __version__
 
     @property
     def differences(self) -> int:
@@ -93,14 +98,14 @@ class Report(Shown):
     def json(self) -> str:
         """Return it as JSON."""
         facts: dict[str, Any] = {
-            "report": _WHAT, "version": _VERSION, "warpmma": __version__, "device": self.device, "seed": self.seed,
+            "report": _WHAT, "version": _VERSION, "warpmma": self.made_by, "device": self.device, "seed": self.seed,
             "seconds": round(self.seconds, 1), "fields": list(Counts.__annotations__),
         }  # fmt: skip
         lines = [f"{json.dumps(name)}: {json.dumps(value)}" for name, value in facts.items()]
         for kind, some in sorted(self.counts.items()):
             rows = ",\n".join(f"  {json.dumps(name)}: {list(asdict(x).values())}" for name, x in sorted(some.items()))
             lines.append(f"{json.dumps(f'counts of {kind}')}: {{\n{rows}\n}}")
-        for name in ("first", "left_out", "experiments"):
+        for name in ("first", "left_out", "experiments", "notes"):
             lines.append(f"{json.dumps(name)}: {json.dumps(getattr(self, name), sort_keys=True)}")
         return "{\n" + ",\n".join(lines) + "\n}\n"
 
@@ -117,20 +122,16 @@ class Report(Shown):
                 key.removeprefix("counts of "): {row: Counts(**_numbers(facts["fields"], x)) for row, x in some.items()}
                 for key, some in facts.items() if key.startswith("counts of ")
             }  # fmt: skip
-            device = {str(key): str(x) for key, x in facts["device"].items()} | {"warpmma": str(facts["warpmma"])}
-            device.pop("warpmma")
+            device = {str(key): str(x) for key, x in facts["device"].items()}
             found = cls(device=device, seed=int(facts["seed"]), seconds=float(facts["seconds"]), counts=counts)
             found.first, found.left_out = dict(facts["first"]), dict(facts["left_out"])
-            found.experiments = dict(facts["experiments"])
+            found.experiments, found.notes = dict(facts["experiments"]), list(facts["notes"])
             found.made_by = str(facts["warpmma"])
         except ArchiveError:
             raise
         except Exception as error:  # whatever damaged JSON can raise
             raise ArchiveError(f"{name} is no readable report: {type(error).__name__}: {error}") from None
         return found
-
-    made_by: str = __version__
-    """The version of this package."""
 
     @classmethod
     def read(cls, path: Path) -> Report:
@@ -190,10 +191,13 @@ class Report(Shown):
             for name, text in self.left_out.items():
                 why.setdefault(text, []).append(name)
             lines += [f"  {_some(names)}: {text}" for text, names in why.items()]
+        return "\n".join([*lines, *self.notes, "", self.summary()])
+
+    def summary(self) -> str:
+        """Say in one line how much was compared."""
         outputs = sum(x.outputs for some in self.counts.values() for x in some.values())
         names = sum(map(len, self.counts.values()))
-        lines += ["", f"{names:,} instructions, {outputs:,} outputs compared, {self.differences:,} differences"]
-        return "\n".join(lines)
+        return f"{names:,} instructions, {outputs:,} outputs compared, {self.differences:,} differences"
 
 
 def _some(names: list[str]) -> str:

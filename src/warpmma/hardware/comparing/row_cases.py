@@ -136,12 +136,13 @@ def left_out(target: str) -> dict[str, str]:
     return {name: "results depend on where memory lies" for name in _ADDRESSES if name in every}
 
 
-def row_groups(target: str, lanes: int, seed: int) -> Iterator[RowComparison]:
-    """Sort the operations of a target and their variants, functions aside, into groups."""
+def row_groups(target: str, lanes: int, seed: int, fits: Callable[[str], bool]) -> Iterator[RowComparison]:
+    """Sort the operations of a target and their variants whose names fit, functions aside, into groups."""
     rows = [
-        row for row in operations(target)
-        if not _is_function(row) and row.mnemonic.partition(".")[0] not in _ADDRESSES
-    ]  # fmt: skip
+        row
+        for row in operations(target)
+        if fits(row.mnemonic) and not _is_function(row) and row.mnemonic.partition(".")[0] not in _ADDRESSES
+    ]
     for _, some in itertools.groupby(sorted(rows, key=lambda row: (signature(row), row.mnemonic)), signature):
         found = list(some)
         for i in range(0, len(found), _MOST_ROWS):
@@ -151,6 +152,8 @@ def row_groups(target: str, lanes: int, seed: int) -> Iterator[RowComparison]:
                 draw=lambda number, lanes, of=part[0].mnemonic: operation_inputs(of, lanes, seed * 2**20 + number),
             )  # fmt: skip
     for name, row in row_variants(target):
+        if not fits(name):
+            continue
         yield RowComparison(
             rows={name: row}, lanes=lanes,
             draw=lambda number, lanes, name=name, row=row: variant_inputs(name, row, lanes, seed * 2**20 + number),
@@ -162,9 +165,11 @@ def _is_function(row: Operation) -> bool:
     return not {"approx", "full"}.isdisjoint(row.mnemonic.split("."))
 
 
-def function_groups(target: str, lanes: int, pairs: int) -> Iterator[RowComparison]:
-    """Give each approximate function of a target; `pairs` is how many operands where not all are compared."""
-    for row in filter(_is_function, operations(target)):
+def function_groups(target: str, lanes: int, pairs: int, fits: Callable[[str], bool]) -> Iterator[RowComparison]:
+    """Give each approximate function of a target whose name fits; `pairs` is how many operands where not all are compared."""
+    for row in operations(target):
+        if not (fits(row.mnemonic) and _is_function(row)):
+            continue
         total, drawn = function_plan(row, max(LANES, pairs // LANES * LANES))
 
         def draw(first: int, count: int, drawn: Callable[[int, int], tuple[Array, ...]] = drawn) -> tuple[Array, ...]:
