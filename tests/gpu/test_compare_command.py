@@ -23,7 +23,7 @@ from warpmma.cli import main
 from warpmma.cli.commands import gpu_commands
 from warpmma.cuda import nvrtc
 from warpmma.errors import UnsupportedError
-from warpmma.hardware.comparing import campaign, matrix_cases
+from warpmma.hardware.comparing import campaign, matrix_cases, row_cases
 
 TF32 = "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32"
 HALF = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
@@ -136,7 +136,6 @@ def test_a_wrong_recipe_is_found_and_explained(
 def test_an_operation_that_differs(
     gpu: ComparedGpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
-    from warpmma.hardware.comparing import row_cases
 
     def wrong(row: Any, given: Any, immediates: Any) -> Any:
         return tuple(x ^ x.dtype.type(1) for x in row_cases_simulated(row, given, immediates))

@@ -156,7 +156,8 @@ def _experiments(options: argparse.Namespace) -> int:
     gpu = _gpu("compare")
     target = target_of(gpu.capability)
     own = [x for x in experiments_of(target) if fits(x.name)]
-    write("\n".join(f"{x.name} ({_targets(x)}): {x.question}" for x in every if x not in own))
+    if others := [x for x in every if x not in own]:
+        write("\n".join(f"{x.name} ({_targets(x)}): {x.question}" for x in others))
     report = _begun(gpu, options)
     as_model = True
     for x in own:

@@ -166,7 +166,7 @@ def _is_function(row: Operation) -> bool:
 
 
 def function_groups(target: str, lanes: int, pairs: int, fits: Callable[[str], bool]) -> Iterator[RowComparison]:
-    """Give each approximate function of a target whose name fits; `pairs` is how many operands where not all are compared."""
+    """Give each approximate function of a target whose name fits; `pairs` operands where not all are compared."""
     for row in operations(target):
         if not (fits(row.mnemonic) and _is_function(row)):
             continue
