@@ -6,7 +6,7 @@ NumPy computes them once, and the reference a sample. Operands are outer product
 in a tenth of a second, plus a few matching rows and columns for each, as styles such as "cancel" require.
 
 With `--gpu` the kernels of `engine="cuda"` are compared with the native engine, on this machine's GPU and on larger
-products.
+products; with `--hardware` the GPU's own instructions as well. See `gpu_engines`.
 """
 
 from __future__ import annotations
@@ -18,16 +18,18 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import count, islice
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from lab.check import gpu_engines
 from lab.generators import by_reference, operands, recipe_cases, styles
 from warpmma._text import table
 from warpmma.arithmetic import FusedDotAdd, GroupedDotAdd, IntegerSum, Recipe, compute, recipe
 from warpmma.arithmetic.dispatch import native
-from warpmma.gpu import ProductForm, gpu, product_of_codes, why_no_gpu
+from warpmma.gpu import why_no_gpu
 from warpmma.isa import warpgroup_instructions
 
 Array = npt.NDArray[Any]
@@ -36,7 +38,6 @@ Rng = np.random.Generator
 ROWS, COLUMNS, PAIRS = 96, 160, 1024
 OUTPUTS = ROWS * COLUMNS + PAIRS  # of one job
 SAMPLE = 8  # outputs of each part of a job that the reference computes
-ON_GPU = 1024  # rows and columns of a job on a GPU
 
 
 @dataclass(frozen=True)
@@ -113,8 +114,9 @@ def jobs(seed: int) -> Iterator[Job]:
             yield Job(*every[int(index)], next(numbers))
 
 
-def outer(job: Job, rng: Rng, rows: int = ROWS, columns: int = COLUMNS) -> dict[str, Array]:
+def outer(job: Job, rng: Rng) -> dict[str, Array]:
     """Codes of one product as `native.product` takes them: of all rows with all columns."""
+    rows, columns = ROWS, COLUMNS
     of_a, of_b, of_c = (
         operands(job.recipe, job.k, each, job.style, rng, job.scales) for each in (rows, columns, max(rows, columns))
     )
@@ -203,25 +205,6 @@ def compare(job: Job, seed: int) -> Outcome:
     return Outcome(differences, sampled, wrong, first)
 
 
-def compare_on_gpu(job: Job, seed: int) -> Outcome:
-    """Run one job by a kernel on the GPU and by the native engine; nothing is sampled."""
-    rng = np.random.default_rng([seed, job.number])
-    differences, first = 0, ""
-    form = ProductForm(recipe=job.recipe, k=job.k, width=4 if job.sparse else 0, scales=job.scales, result=job.recipe.d)
-    for codes in (outer(job, rng, ON_GPU, ON_GPU), paired(job, rng)):
-        if job.sparse:
-            scatter(codes, job, rng)
-        given: dict[str, Any] = {**codes}
-        expected = native.product(job.recipe, k=job.k, scales=job.scales, **given)
-        got = product_of_codes(gpu(), form, slices=(0, given["b"].shape[1]), **given)
-        differs = got != expected
-        differences += int(differs.sum())
-        if differs.any() and not first:
-            place = tuple(int(x) for x in np.argwhere(differs)[0])
-            first = f"{job}, seed {seed}, {place}: GPU {int(got[place]):#x}, native {int(expected[place]):#x}"
-    return Outcome(differences, 0, 0, first)
-
-
 def report(rows: dict[str, Row]) -> list[tuple[str, ...]]:
     """Return the results as cells of a table."""
     header = ("unit", "recipes", "outputs", "differ", "of them with the reference", "differ")
@@ -248,14 +231,21 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--gpu", action="store_true", help="compare kernels on a GPU with the native engine")
+    of_gpu = parser.add_argument_group("with --gpu")
+    of_gpu.add_argument("--hardware", action="store_true", help="compare the GPU's own instructions as well")
+    of_gpu.add_argument("--state", type=Path, help="a file with what was compared: go on from there, and write it")
+    of_gpu.add_argument("--minutes", type=float, help="stop after so long")
     options = parser.parse_args(arguments)
+    if not options.gpu and (options.hardware or options.state or options.minutes):
+        parser.error("--hardware, --state and --minutes need --gpu")
     if not native.levels():
         print("the native engine is not built: there is nothing to compare", file=sys.stderr)
         return 2
-    if options.gpu and (why := why_no_gpu()):
-        print(why, file=sys.stderr)
-        return 2
-    run, each = (compare_on_gpu, ON_GPU**2 + PAIRS) if options.gpu else (compare, OUTPUTS)
+    if options.gpu:
+        if why := why_no_gpu():
+            print(why, file=sys.stderr)
+            return 2
+        return gpu_engines.run(gpu_engines.Options(**{x: y for x, y in vars(options).items() if x != "gpu"}))
     levels = list(dict.fromkeys(level.name for level in native.levels()))
     rows: dict[str, Row] = {}
     done = 0
@@ -265,13 +255,13 @@ def main(arguments: list[str] | None = None) -> int:
     with ThreadPoolExecutor(options.threads) as pool:
         try:
             while done < options.outputs:
-                some = list(islice(todo, min(8 * options.threads, -int(-(options.outputs - done) // each))))
-                for job, outcome in zip(some, pool.map(run, some, [options.seed] * len(some)), strict=True):
+                some = list(islice(todo, min(8 * options.threads, -int(-(options.outputs - done) // OUTPUTS))))
+                for job, outcome in zip(some, pool.map(compare, some, [options.seed] * len(some)), strict=True):
                     row = rows.setdefault(job.unit, Row())
                     row.recipes.add(job.recipe)
-                    row.outputs, row.differences = row.outputs + each, row.differences + outcome.differences
+                    row.outputs, row.differences = row.outputs + OUTPUTS, row.differences + outcome.differences
                     row.sampled, row.wrong = row.sampled + outcome.sampled, row.wrong + outcome.wrong
-                    done += each
+                    done += OUTPUTS
                     if outcome.first:
                         print(f"\n{outcome.first}", flush=True)
                 bad = sum(row.differences + row.wrong for row in rows.values())
@@ -286,9 +276,6 @@ def main(arguments: list[str] | None = None) -> int:
     print("\n".join(table(report(rows), left=[0])))
     outputs, sampled = sum(row.outputs for row in rows.values()), sum(row.sampled for row in rows.values())
     bad = sum(row.differences + row.wrong for row in rows.values())
-    if options.gpu:
-        print(f"{outputs:,} outputs of {gpu().name} compared with the native engine: {bad:,} differences")
-        return 1 if bad else 130 if interrupted else 0
     print(
         f"{outputs:,} outputs of {len(levels)} levels ({', '.join(levels)}) compared with NumPy, {sampled:,} of them "
         f"({sampled / max(1, outputs):.4%}) NumPy's with the reference: {bad:,} differences"

@@ -44,6 +44,19 @@ def test_the_comparison_finds_a_difference(monkeypatch: pytest.MonkeyPatch, caps
     assert f", outer, seed 4, {LEVELS[-1].name}, (0, 0, 0): native 0x" in out and out.endswith(" 2 differences\n")
 
 
+def test_options_of_a_gpu(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        tool.main(["--hardware"])
+    assert "--hardware, --state and --minutes need --gpu" in capsys.readouterr().err
+    monkeypatch.setattr(tool, "why_no_gpu", lambda: "no GPU")
+    assert tool.main(["--gpu"]) == 2
+    given: list[Any] = []
+    monkeypatch.setattr(tool, "why_no_gpu", lambda: "")
+    monkeypatch.setattr("lab.check.gpu_engines.run", lambda options: given.append(options) or 130)
+    assert tool.main(["--gpu", "--hardware", "--minutes", "2", "--state", "x.json", "--threads", "3"]) == 130
+    assert (given[0].minutes, given[0].hardware, given[0].state.name, given[0].threads) == (2, True, "x.json", 3)
+
+
 def test_the_comparison_needs_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(native, "levels", lambda: ())
     assert tool.main([]) == 2

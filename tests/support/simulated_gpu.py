@@ -24,14 +24,16 @@ class SimulatedGpu:
     name = "simulated"
     capability = (9, 0)
 
-    def __init__(self, hazards: Any = "error") -> None:
-        self.device, self.hazards = wm.Device("sm_90"), hazards
+    def __init__(self, hazards: Any = "error", target: str = "sm_90") -> None:
+        self.device, self.hazards = wm.Device(target), hazards
         self.launches: list[tuple[ProductLaunch, int]] = []
 
     def launch(self, what: ProductLaunch, stream: int = 0) -> None:
         self.launches.append((what, stream))
         if what.grid:
-            module = cuda.load(what.kernel.text, arch="sm_90", options=_SHORT, compiler="nvrtc", name="product.cu")
+            module = cuda.load(
+                what.kernel.text, arch=what.kernel.arch or "sm_90", options=_SHORT, compiler="nvrtc", name="product.cu"
+            )
             module[what.kernel.name].launch(
                 self.device, what.grid, what.threads, [what.argument()], hazards=self.hazards
             )

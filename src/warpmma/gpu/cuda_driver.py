@@ -10,6 +10,7 @@ import ctypes
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -87,6 +88,7 @@ class CudaGpu:
         self.driver: int = _done(driver.cuDriverGetVersion())
         self._context = _done(driver.cuDevicePrimaryCtxRetain(which))
         self._functions: dict[str, Any] = {}
+        self._loading: dict[str, Lock] = {}
 
     @contextmanager
     def current(self) -> Iterator[Any]:
@@ -99,12 +101,13 @@ class CudaGpu:
             driver.cuCtxPopCurrent()
 
     def loaded(self, kernel: ProductKernel | TextKernel) -> Any:
-        """Compile and load a kernel, once."""
-        if kernel.text not in self._functions:
-            image = _compiled(kernel.text, "sm_{}{}".format(*self.capability))
-            with self.current() as driver:
-                module = _done(driver.cuModuleLoadData(image))
-                self._functions[kernel.text] = _done(driver.cuModuleGetFunction(module, kernel.name.encode()))
+        """Compile and load a kernel, once; threads that want it too wait, those that want others do not."""
+        with self._loading.setdefault(kernel.text, Lock()):
+            if kernel.text not in self._functions:
+                image = _compiled(kernel.text, kernel.arch or "sm_{}{}".format(*self.capability))
+                with self.current() as driver:
+                    module = _done(driver.cuModuleLoadData(image))
+                    self._functions[kernel.text] = _done(driver.cuModuleGetFunction(module, kernel.name.encode()))
         return self._functions[kernel.text]
 
     def launch(self, what: ProductLaunch | TextLaunch, stream: int = 0) -> None:

@@ -10,14 +10,14 @@ from .._arrays import Array
 from ..errors import UnsupportedError
 from ..formats import FORMATS
 from .cuda_driver import CudaGpu
-from .product_kernel import ProductForm, kernel_of
+from .product_kernel import ProductForm, ProductKernel, kernel_of
 from .product_launch import NOTHING, Matrices, ProductLaunch
 
 
 def product_of_codes(
     gpu: CudaGpu, form: ProductForm, a: Array, b: Array, c: Array, *, slices: Sequence[int], promote: int = 0,
     chosen: Array | None = None, scale_a: Array | None = None, scale_b: Array | None = None,
-    alpha: Array | None = None, out: Array | None = None,
+    alpha: Array | None = None, out: Array | None = None, kernel: ProductKernel | None = None,
 ) -> Array:  # fmt: skip
     """Compute chains of one instruction over batches of matrices, as `arithmetic.product` does.
 
@@ -41,6 +41,8 @@ def product_of_codes(
         Factors of D, `[batch]`.
     out : ndarray, optional
         Where to write the result, contiguous.
+    kernel : ProductKernel, optional
+        By which, instead of that of the form.
 
     Returns
     -------
@@ -70,8 +72,9 @@ def product_of_codes(
         to = copies.empty(out.nbytes)
         gpu.launch(
             ProductLaunch(
-                kernel=kernel_of(form), shape=(batch, m, n, a.shape[2]), a=there(a), b=there(b), c=there(c), d=to,
-                chosen=there(chosen), scale_a=there(scale_a), scale_b=there(scale_b), slices=slices, promote=promote,
+                kernel=kernel or kernel_of(form), shape=(batch, m, n, a.shape[2]), a=there(a), b=there(b), c=there(c),
+                d=to, chosen=there(chosen), scale_a=there(scale_a), scale_b=there(scale_b), slices=slices,
+                promote=promote,
                 alpha=(0, 0) if alpha is None else (copies.put(np.asarray(alpha, np.float32)), 1),
                 blocks=0 if scale_a is None else scale_a.shape[2],
             )

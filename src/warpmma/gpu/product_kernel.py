@@ -81,6 +81,7 @@ class ProductKernel(Shown):
     rows: int
     columns: int
     instruction: int
+    arch: str = ""  # the target of NVRTC, where it is not the GPU's own
 
     name = "product"
 
@@ -118,11 +119,15 @@ def kernel_of(form: ProductForm) -> ProductKernel:
     defined = [f"#define {name} {value}" for name, value in (*numbers.items(), *words_of.items())]
     defined.append(f"#define PLACES {', '.join(map(str, _inverse(order)))}")
     code = "u64" if "f64" in (recipe.a, recipe.d) else "u32"
-    formats = [_format("A", recipe.a, recipe.convert), _format("B", recipe.b, recipe.convert)]
-    formats += [_format("C", recipe.c), _format("D", recipe.d), _format("Result", form.result)]
+    formats = [format_constants("A", recipe.a, recipe.convert), format_constants("B", recipe.b, recipe.convert)]
+    formats += [
+        format_constants("C", recipe.c),
+        format_constants("D", recipe.d),
+        format_constants("Result", form.result),
+    ]
     scale = [_scale(recipe.scale)] if recipe.scale else []
     body = ("panels.cuh", _SOURCE[type(unit)], "product.cuh")
-    text = [*defined, _source("numbers.cuh"), f"typedef {code} Code;", *formats, *scale, *map(_source, body)]
+    text = [*defined, source("numbers.cuh"), f"typedef {code} Code;", *formats, *scale, *map(source, body)]
     return ProductKernel(text="\n".join(text), rows=rows * _SIDE, columns=columns * _SIDE, instruction=instruction)
 
 
@@ -223,7 +228,7 @@ def _fused(recipe: Recipe) -> str:
     return f"__fma_{rounding}" if recipe.d == "f64" else f"__fmaf_{rounding}"
 
 
-def _format(called: str, name: str, converted: str | None = None) -> str:
+def format_constants(called: str, name: str, converted: str | None = None) -> str:
     """Write the constants of a format, as `numbers.cuh` reads them."""
     fmt = FORMATS[name]
     width = fmt.bits
@@ -257,5 +262,6 @@ def _struct(called: str, *constants: dict[str, int]) -> str:
 
 
 @cache
-def _source(name: str) -> str:
+def source(name: str) -> str:
+    """Return the text of a file of `kernels`."""
     return (files(__package__) / "kernels" / name).read_text(encoding="utf-8")

@@ -27,8 +27,11 @@ from .results import output_format
 
 _F32 = FORMATS["f32"]
 
-ProductEngine = Literal[Engine, "cuda"]
-"""The engines of products: those of instructions, and a GPU."""
+GpuEngine = Literal["cuda", "hardware"]
+ProductEngine = Literal[Engine, GpuEngine]
+"""The engines of products: those of instructions, and two on a GPU: the target's bits by software, its instruction."""
+
+GPU_ENGINES: tuple[ProductEngine, ...] = get_args(GpuEngine)
 
 
 class Operands(NamedTuple):
@@ -194,7 +197,7 @@ def chain_of(record: ChainInstruction, options: ProductOptions, k: int, float32:
     """Check the options that concern k, and return the chain; `float32` is how float32 is multiplied."""
     split_k, promote_every = options.split_k, options.promote_every
     check_choice("engine", options.engine, get_args(ProductEngine))
-    resolved: ProductEngine = "cuda" if options.engine == "cuda" else resolve(options.engine)
+    resolved = options.engine if options.engine in GPU_ENGINES else resolve(options.engine)
     given = members(split_k, k)
     several, lengths = given is not None, [cast(int, split_k)] if given is None else given
     if not lengths or not all(is_integer(x) and x > 0 for x in lengths):

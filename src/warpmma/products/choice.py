@@ -53,7 +53,7 @@ class Choice(Shown):
         How the instruction computes on the target.
     evidence : Evidence
         How that is known.
-    engine : {"native", "numpy", "cuda"}
+    engine : {"native", "numpy", "cuda", "hardware"}
     shape : tuple of int
         Of D.
     dtype : dtype

@@ -18,12 +18,17 @@ from ..arithmetic import FmaChain
 from ..errors import OperandError, ScaleError, UnsupportedError
 from ..formats import Format
 from ..gpu import (
+    CudaGpu,
     GpuTensor,
+    HardwareForm,
     Matrices,
     ProductForm,
+    ProductKernel,
     ProductLaunch,
+    check_gpu,
     empty_like,
     gpu,
+    hardware_kernel,
     kernel_of,
     product_of_codes,
     read,
@@ -34,7 +39,7 @@ from ..layouts import Operand
 from ..scaling import block_scales
 from ..sparsity import sparse_a
 from .chain import Chain, Operands, ProductOptions
-from .float32 import FLOAT32, ChainInstruction
+from .float32 import FLOAT32, ChainInstruction, FloatFma
 from .operands import Given
 from .results import output_format
 
@@ -54,12 +59,33 @@ def form_of(chain: Chain, result: str, *, alpha: bool = False, on_host: bool = F
     )  # fmt: skip
 
 
-def product_of_host(chain: Chain, given: Operands, c: Array, result: Format, alpha: Array | None, d: Array) -> None:
+def kernel_on(device: CudaGpu, chain: Chain, form: ProductForm, target: str) -> ProductKernel:
+    """Return the kernel of a product on a GPU.
+
+    With engine="hardware" it is that of the instruction, if the GPU is the target. `fma.rn.f32` is an instruction of
+    every GPU, and what the kernel of "cuda" consists of.
+    """
+    if chain.engine == "cuda":
+        return kernel_of(form)
+    check_gpu(device, target)
+    if isinstance(chain.instruction, FloatFma):
+        return kernel_of(form)
+    return hardware_kernel(
+        HardwareForm(
+            instruction=chain.instruction, target=target, partial=form.partial, to_tf32=form.to_tf32, alpha=form.alpha,
+            result=form.result,
+        )
+    )  # fmt: skip
+
+
+def product_of_host(
+    chain: Chain, given: Operands, c: Array, result: Format, alpha: Array | None, target: str, d: Array
+) -> None:
     """Compute a product of codes on the first GPU: codes of the result, `[batch, m, n]`, into `d`."""
-    form = form_of(chain, result.name, alpha=alpha is not None, on_host=True)
+    device, form = gpu(), form_of(chain, result.name, alpha=alpha is not None, on_host=True)
     product_of_codes(
-        gpu(), form, given.a, given.b, c, slices=chain.slices, promote=chain.promote, chosen=given.chosen,
-        scale_a=given.scale_a, scale_b=given.scale_b, alpha=alpha, out=d,
+        device, form, given.a, given.b, c, slices=chain.slices, promote=chain.promote, chosen=given.chosen,
+        scale_a=given.scale_a, scale_b=given.scale_b, alpha=alpha, out=d, kernel=kernel_on(device, chain, form, target),
     )  # fmt: skip
 
 
@@ -86,11 +112,13 @@ def product_on_gpu(given: Given, options: ProductOptions, chain: Chain, batch: t
     devices = {x.device for x in (a, b, c, of_a, of_b) if x is not None}
     if len(devices) > 1:
         raise OperandError(f"{record}: operands lie on GPUs {sorted(devices)}; expected one")
+    device = gpu(of_d.device)
+    kernel = kernel_on(device, chain, form, options.target)
     for size, some in _runs(batch, views):
         of = [Matrices(view.address, (view.batch[0], *view.matrix)) for view in some]
-        gpu(of_d.device).launch(
+        device.launch(
             ProductLaunch(
-                kernel=kernel_of(form), shape=(size, m, n, a.shape[-1]), a=of[0], b=of[1], c=of[2], scale_a=of[3],
+                kernel=kernel, shape=(size, m, n, a.shape[-1]), a=of[0], b=of[1], c=of[2], scale_a=of[3],
                 scale_b=of[4], d=of[5].address, slices=chain.slices, promote=chain.promote,
                 blocks=0 if of_a is None else of_a.shape[-1],
             ), stream,

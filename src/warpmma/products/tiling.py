@@ -25,7 +25,7 @@ from ..errors import OperandError
 from ..formats import Format
 from ..gpu import is_on_gpu
 from ..isa import MatrixInstruction
-from .chain import Chain, Operands, ProductEngine, ProductOptions
+from .chain import GPU_ENGINES, Chain, Operands, ProductEngine, ProductOptions
 from .choice import Lazy, Options, decide, engine_for, is_dask, planned, tensor_scales
 from .float32 import Float32
 from .gpu_products import product_of_host, product_on_gpu
@@ -150,11 +150,13 @@ def matmul(
         Block scales, `[..., m, S]` and `[..., S, n]`, one for every block of k; see `mma`. A `Quantized` operand brings
         its own. Tensor scales multiply D: their product rounded to f32, the product with D rounded to f32, both to
         nearest even. Then there is no `c`.
-    engine : {"auto", "native", "numpy", "cuda"}
+    engine : {"auto", "native", "numpy", "cuda", "hardware"}
         As for `execute`, and "cuda": on an NVIDIA GPU, with the target's bits all the same. "auto" is "cuda" where A
         lies on a GPU (a tensor of PyTorch, an array of CuPy, what exports DLPack). Then B, C and block scales lie there
         too, D is an array of A's library, on its stream, and nothing waits; there is no `out`, no `progress` and no
         tensor scale, and A is dense. Arrays of the host are copied to the first GPU.
+        "hardware": as "cuda", but by the instruction itself, where the GPU is the target: the reference of all others.
+        Another GPU, and block scales, are an `UnsupportedError`.
     threads
         As for `execute`, of the engines on the CPU.
     progress : bool or callable, optional
@@ -196,19 +198,20 @@ def matmul(
         target=target, instruction=instruction, float32=float32, split_k=split_k, promote_every=promote_every,
         epilogue=epilogue, engine=engine_for(engine, given.a), threads=threads, progress=progress,
     )  # fmt: skip
-    if options.engine == "cuda" and is_on_gpu(given.a):
+    if options.engine in GPU_ENGINES and is_on_gpu(given.a):
         if out is not None:
-            raise OperandError("engine='cuda' makes D beside A, by A's library; expected no out")
+            raise OperandError(f"engine={options.engine!r} makes D beside A, by A's library; expected no out")
         if progress:
-            raise OperandError("engine='cuda' does not wait for a GPU's arrays; expected no progress")
+            raise OperandError(f"engine={options.engine!r} does not wait for a GPU's arrays; expected no progress")
         return cast(Array, product_on_gpu(given, options, *planned(given, options)))
     if any(is_dask(x) for x in (given.a, given.b, c)):
         from .graph import matmul_lazily  # Dask is an extra
 
-        if options.engine == "cuda" or not all(x is None for x in (out, indices, *given.alphas, threads, progress)):
+        not_lazy = (out, indices, *given.alphas, threads, progress)
+        if options.engine in GPU_ENGINES or not all(x is None for x in not_lazy):
             raise OperandError(
                 "dask arrays do not support out, tensor scales, indices (give A dense), threads, progress and "
-                "engine='cuda'"
+                "engine='cuda' or 'hardware'"
             )
         return matmul_lazily(given, options)
     return computed(prepared(given, options), options, out)
@@ -235,8 +238,10 @@ def multiply(product: Product, d: Array | None = None, threads: int | None = Non
     """Compute a product that is prepared: codes of D, `[batch, m, n]`, written to `d` if it is given."""
     if d is None:
         d = np.empty(product.flat, product.format.code_dtype)
-    if product.chain.engine == "cuda":
-        whole = partial(product_of_host, product.chain, product.given, product.c, product.format, product.alpha)
+    if product.chain.engine in GPU_ENGINES:
+        whole = partial(
+            product_of_host, product.chain, product.given, product.c, product.format, product.alpha, product.target
+        )
         for_each(whole, [d], threads, progress, "tiles")  # all of it is one
         return d
     size, (batch, m, n) = _TILE[product.chain.engine], d.shape

@@ -27,6 +27,8 @@ class EngineWarning(UserWarning):
 def engines() -> dict[str, str]:
     """Name the engines of this installation, the fastest first, with descriptions.
 
+    `matmul` has two more, which need an NVIDIA GPU: "cuda" and "hardware".
+
     Returns
     -------
     dict

@@ -26,6 +26,7 @@ __device__ __forceinline__ Code code_at(const void* from, s64 index) {
   return Code(static_cast<const u64*>(from)[index]);
 }
 
+#if !BY_INSTRUCTION
 // Where in the order of the steps a product of an instruction is; of a sparse A of its 2 k.
 __device__ __constant__ short PLACE[] = {PLACES};
 
@@ -149,6 +150,8 @@ __device__ __forceinline__ void load_scales(const Product& g, Panels& p, s64 bat
 #endif
 }
 
+#endif
+
 // Elements of C as accumulators, and results as codes.
 template <class Format>
 __device__ __forceinline__ Value value_of(Code code) {
@@ -196,6 +199,7 @@ struct Ends {
   }
 };
 
+#if !BY_INSTRUCTION
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) product(const __grid_constant__ Product g) {
   __shared__ Panels p;
   const int x = int(threadIdx.x) % TX, y = int(threadIdx.x) / TX;
@@ -295,3 +299,4 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) product(const __gr
       put_result(g.d, (batch * g.m + i) * s64(g.n) + j, code);
     }
 }
+#endif
