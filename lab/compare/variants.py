@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from lab.gpu.row_jobs import different_lanes, lane_shown
 from lab.gpu.runner import KernelGpu
-from warpmma.hardware import row_kernel, row_variants, variant_inputs
+from warpmma.hardware import every_variant, row_kernel, variant_inputs
 from warpmma.operations import DTYPES
 from warpmma.registers import LANES
 
@@ -33,7 +33,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--lanes", type=int, default=1 << 14, help="lanes for each of them, a multiple of 256")
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args(arguments)
-    start, rows = time.monotonic(), dict(row_variants(options.target))
+    start, rows = time.monotonic(), dict(every_variant(options.target))
     gpu: Any = KernelGpu({name: partial(row_kernel, row) for name, row in rows.items()}, options.target, (8, 3))
     compared = differences = 0
     for name, row in rows.items():

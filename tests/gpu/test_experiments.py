@@ -14,7 +14,7 @@ from compared_gpu import ComparedGpu
 from warpmma.cli import main
 from warpmma.cli.commands import gpu_commands
 from warpmma.hardware import EXPERIMENTS, Experiment, Room, answer, experiments_of, matrix_groups, separating
-from warpmma.hardware.comparing import experiments as tool
+from warpmma.hardware.comparing import candidates as tool
 from warpmma.isa import TARGETS
 
 
@@ -84,7 +84,7 @@ def test_a_gpu_that_computes_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
     with on_turing() as room:
         found = next(answer(room, EXPERIMENTS["turing-quad-depth"], "sm_75"))
         assert found.equal == ("F = 23",) and next(iter(found.differences)) == "F = 24"
-        others = [x for x in tool._depths(*_first("turing-quad-depth", "sm_75")) if x.answer != "F = 23"]
+        others = [x for x in tool.depths_of(*_first("turing-quad-depth", "sm_75")) if x.answer != "F = 23"]
         changed = replace(EXPERIMENTS["turing-quad-depth"], candidates=lambda *_: others)
         assert next(answer(room, changed, "sm_75")).equal == ()
 

@@ -59,4 +59,4 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "# replaces, there: 'quad pair' on sm_75: derived; F = 23" in out
     assert tool.main([str(path), "--outputs", "1e8"]) == 1 and "# not yet: half" in capsys.readouterr().out
     path.write_text("{}")
-    assert tool.main([str(path)]) == 2 and "is no report" in capsys.readouterr().err
+    assert tool.main([str(path)]) == 2 and "is not a report" in capsys.readouterr().err

@@ -32,7 +32,7 @@ from ...hardware import (
     EXPERIMENTS,
     MOST_BYTES,
     Campaign,
-    Compared,
+    ComparedGroup,
     Experiment,
     LaneDifference,
     MatrixDifference,
@@ -56,7 +56,7 @@ _REPORT = "warpmma-compare.json"
 _OPERATIONS = ("function", "operation")
 _ENGINE = "engine='cuda'"
 _MOST_THREADS = 16
-_TOLD_EVERY = 30.0  # seconds, where the error stream is no terminal
+_TOLD_EVERY = 30.0  # seconds, where the error stream is not a terminal
 
 
 def add_compare(parser: argparse.ArgumentParser) -> None:
@@ -126,7 +126,7 @@ def _begun(gpu: CudaGpu, options: argparse.Namespace) -> Report:
     return report
 
 
-def _compared(gpu: CudaGpu, report: Report, compared: Sequence[Compared], options: argparse.Namespace) -> bool:
+def _compared(gpu: CudaGpu, report: Report, compared: Sequence[ComparedGroup], options: argparse.Namespace) -> bool:
     """Run a campaign; return whether a signal stopped it (rule 3)."""
     target, path = target_of(gpu.capability), options.report
     until = time.monotonic() + 60 * options.minutes if options.minutes is not None else float("inf")
@@ -217,7 +217,7 @@ def _gpu(command: str) -> CudaGpu:
 
 
 class _Telling:
-    """Progress on the error stream: one line that is written over, or, where it is no terminal, one now and then."""
+    """Progress on the error stream: one line that is written over on a terminal, elsewhere one now and then."""
 
     def __init__(self) -> None:
         self._seen = sys.stderr is not None and sys.stderr.isatty()

@@ -1,6 +1,6 @@
 """Comparisons of all that a GPU has, many pieces of work, until there are enough outputs or it is time.
 
-1. Next comes the comparison of which the least part is done, so a short run has something of everything.
+1. Next comes the comparison with the least part done, so a short run has something of everything.
 2. Each comparison has one piece of work at a time; threads work on different ones. After `stop` is set, pieces of work
    that began end, and are counted.
 3. What the driver refuses is left out, and the report says so. If the GPU does not answer after that, nothing more is
@@ -23,14 +23,14 @@ from ..._records import Shown
 from ...errors import UnsupportedError
 from .findings import Found, Refused
 from .reports import Report
-from .rooms import Gpu, Room
+from .rooms import AnyGpu, Room
 
-__all__ = ["Campaign", "Compared"]
+__all__ = ["Campaign", "ComparedGroup"]
 
 SAVED_EVERY = 10.0  # seconds
 
 
-class Compared(Protocol):
+class ComparedGroup(Protocol):
     """Comparisons that share their operands."""
 
     kind: str
@@ -53,7 +53,7 @@ class Campaign(Shown):
 
     Attributes
     ----------
-    gpu : Gpu
+    gpu : AnyGpu
     target : str
     report : Report
     explain : callable
@@ -65,7 +65,7 @@ class Campaign(Shown):
     stop : threading.Event
     """
 
-    gpu: Gpu
+    gpu: AnyGpu
     target: str
     report: Report
     explain: Explain
@@ -75,7 +75,7 @@ class Campaign(Shown):
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _rooms: threading.local = field(default_factory=threading.local)
 
-    def run(self, compared: Sequence[Compared], outputs: int, threads: int, until: float = float("inf")) -> None:
+    def run(self, compared: Sequence[ComparedGroup], outputs: int, threads: int, until: float = float("inf")) -> None:
         """Compare until each has so many outputs; `until` is a time of `time.monotonic`.
 
         Raises
@@ -141,14 +141,14 @@ class Campaign(Shown):
         with self._lock:
             return sum(x.outputs for some in self.report.counts.values() for x in some.values())
 
-    def _done(self, compared: Compared) -> int:
+    def _done(self, compared: ComparedGroup) -> int:
         """Return how many outputs there are of what has the fewest."""
         with self._lock:
             counts = self.report.counts.get(compared.kind, {})
             names = [name for name in compared.names if name in counts or name not in self.report.left_out]
             return min((counts[name].outputs if name in counts else 0 for name in names), default=0)
 
-    def _piece(self, compared: Compared) -> None:
+    def _piece(self, compared: ComparedGroup) -> None:
         room: Room = self._rooms.room
         with self._lock:
             of = [self.report.counts.get(compared.kind, {}).get(name) for name in compared.names]

@@ -12,9 +12,9 @@ from pathlib import Path
 from ...errors import UnsupportedError
 from ...isa import TARGETS, instructions, warpgroup_instructions
 from ...operations import rows
-from .campaign import Compared
+from .campaign import ComparedGroup
 from .matrix_cases import MatrixComparison, matrix_groups
-from .rooms import Gpu
+from .rooms import AnyGpu
 from .row_cases import function_groups, left_out, row_groups
 
 __all__ = ["comparisons", "device_of", "matched", "not_compared", "target_of"]
@@ -44,7 +44,7 @@ def target_of(capability: tuple[int, int]) -> str:
     return max(found, key=lambda x: len(instructions(x.name)) + len(warpgroup_instructions(x.name))).name
 
 
-def device_of(gpu: Gpu) -> dict[str, str]:
+def device_of(gpu: AnyGpu) -> dict[str, str]:
     """Describe a GPU and what is between it and us."""
     driver = ""
     with suppress(OSError):
@@ -61,7 +61,7 @@ def device_of(gpu: Gpu) -> dict[str, str]:
     }  # fmt: skip
 
 
-def comparisons(target: str, pattern: str, outputs: int, seed: int) -> list[Compared]:
+def comparisons(target: str, pattern: str, outputs: int, seed: int) -> list[ComparedGroup]:
     """List what to compare.
 
     Parameters
@@ -75,13 +75,13 @@ def comparisons(target: str, pattern: str, outputs: int, seed: int) -> list[Comp
 
     Returns
     -------
-    list of Compared
+    list of ComparedGroup
     """
     side = _power(isqrt(max(1, outputs // _PIECES)), 8, _MOST_SIDE)
     lanes = _power(outputs // (10 * _PIECES), 256, _MOST_LANES)
     operands = _power(outputs // _PIECES, 256, _MOST_OPERANDS)
     fits = matched(pattern)
-    found: list[Compared] = []
+    found: list[ComparedGroup] = []
     for every in (instructions(target), warpgroup_instructions(target)):
         records = [record for record in every if fits(str(record))]
         found += [MatrixComparison(group, side, seed) for group in matrix_groups(target, records)]

@@ -111,11 +111,11 @@ class Report(Shown):
 
     @classmethod
     def parsed(cls, text: str, name: str) -> Report:
-        """Read JSON; `ArchiveError` for what is no report."""
+        """Read JSON; `ArchiveError` for anything but a report."""
         try:
             facts = json.loads(text)
             if not isinstance(facts, dict) or facts.get("report") != _WHAT:
-                raise ArchiveError(f"{name} is no report of `warpmma compare`")
+                raise ArchiveError(f"{name} is not a report of `warpmma compare`")
             if facts["version"] != _VERSION or facts["fields"] != list(Counts.__annotations__):
                 raise ArchiveError(f"{name} is a report of another version: {shown(facts['version'])}")
             counts = {
@@ -130,15 +130,15 @@ class Report(Shown):
         except ArchiveError:
             raise
         except Exception as error:  # whatever damaged JSON can raise
-            raise ArchiveError(f"{name} is no readable report: {type(error).__name__}: {error}") from None
+            raise ArchiveError(f"{name} is not a readable report: {type(error).__name__}: {error}") from None
         return found
 
     @classmethod
     def read(cls, path: Path) -> Report:
-        """Read a file; `ArchiveError` for one that cannot be read, or is no report."""
+        """Read a file; `ArchiveError` for one that cannot be read, or is not a report."""
         try:
             if path.stat().st_size > _MOST_READ:
-                raise ArchiveError(f"{path} has more than {_MOST_READ:,} bytes: it is no report")
+                raise ArchiveError(f"{path} has more than {_MOST_READ:,} bytes: it is not a report")
             text = path.read_text(encoding="utf-8")
         except (OSError, ValueError) as error:
             why = getattr(error, "strerror", None) or "no text"

@@ -10,10 +10,10 @@ from typing import Any, Protocol, Self
 from ..._arrays import Array
 from ...gpu import ProductLaunch, TextLaunch
 
-__all__ = ["Gpu", "Room", "ptx_of"]
+__all__ = ["AnyGpu", "Room", "ptx_of"]
 
 
-class Gpu(Protocol):
+class AnyGpu(Protocol):
     """A GPU as `warpmma.gpu` has it."""
 
     name: str
@@ -46,14 +46,14 @@ class Room:
 
     Parameters
     ----------
-    gpu : Gpu
+    gpu : AnyGpu
     target : str
         For which kernels are written.
     note : callable, optional
         Takes what is worth telling.
     """
 
-    def __init__(self, gpu: Gpu, target: str, note: Callable[[str], object] = lambda text: None) -> None:
+    def __init__(self, gpu: AnyGpu, target: str, note: Callable[[str], object] = lambda text: None) -> None:
         self._gpu, self.target, self.note, self.ptx = gpu, target, note, ptx_of(gpu.driver)
         self._memory: dict[str, tuple[AbstractContextManager[Any], Any, int, int]] = {}
 

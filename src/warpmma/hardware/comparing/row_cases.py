@@ -28,7 +28,7 @@ from .function_operands import function_plan
 from .rooms import Room
 from .row_jobs import compared_lanes, different_lanes, row_immediates, row_simulated
 from .row_kernels import row_kernel
-from .row_variants import row_variants, variant_inputs
+from .row_variants import every_variant, variant_inputs
 
 __all__ = ["RowComparison", "function_groups", "left_out", "row_groups"]
 
@@ -151,7 +151,7 @@ def row_groups(target: str, lanes: int, seed: int, fits: Callable[[str], bool]) 
                 rows={row.mnemonic: row for row in part}, lanes=lanes,
                 draw=lambda number, lanes, of=part[0].mnemonic: operation_inputs(of, lanes, seed * 2**20 + number),
             )  # fmt: skip
-    for name, row in row_variants(target):
+    for name, row in every_variant(target):
         if not fits(name):
             continue
         yield RowComparison(

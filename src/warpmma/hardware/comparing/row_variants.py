@@ -16,12 +16,12 @@ from ...operations import DTYPES, Operation, operations, packing, unpacking, wit
 from ...registers import LANES
 from ..generators import operation_inputs
 
-__all__ = ["row_variants", "variant_inputs"]
+__all__ = ["every_variant", "variant_inputs"]
 
 _VECTORS = (("b16", 2), ("b32", 2), ("b32", 4), ("b64", 2), ("b64", 4))
 
 
-def row_variants(target: str) -> Iterator[tuple[str, Operation]]:
+def every_variant(target: str) -> Iterator[tuple[str, Operation]]:
     """Name what is compared, and its row."""
     for row in operations(target):
         if row.mnemonic.startswith("setp.") and len(row.outputs) == 1 and row.mnemonic.split(".")[-1] not in _SINGLE:

@@ -74,7 +74,7 @@ def instruction_inputs(instruction: Instruction, target: str, style: str, warps:
     -------
     dict of str to ndarray of unsigned int
         As in a recording: `a`, `b` and `c` as `[warp, register, lane]`, and of a block-scaled instruction `sa` and `sb`
-        as `[warp, lane]`, of which every choice of ids in `mma_jobs` selects the same scales.
+        as `[warp, lane]`, from which every choice of ids in `mma_jobs` selects the same scales.
 
     Raises
     ------
