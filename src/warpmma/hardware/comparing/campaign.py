@@ -33,8 +33,13 @@ SAVED_EVERY = 10.0  # seconds
 class ComparedGroup(Protocol):
     """Comparisons that share their operands."""
 
-    kind: str
-    names: Sequence[str]
+    @property
+    def kind(self) -> str:
+        """Under which the report has its counts."""
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Its instructions."""
 
     def wanted(self, outputs: int) -> int:
         """Return how many outputs of each there should be."""

@@ -70,8 +70,8 @@ class Candidate(Shown):
             else:
                 given["chosen"] = given["chosen"][:, :, order]
         if self.recipe.c != c_format:
-            fmt, wide = floating(c_format), floating(self.recipe.c)
-            given["c"] = wide.encode(fmt.decode(given["c"])).astype(wide.code_dtype)
+            wide = floating(self.recipe.c)
+            given["c"] = wide.encode(floating(c_format).decode(given["c"])).astype(wide.code_dtype)
         length = self.cut or k
         if self.cut and "chosen" in given:
             given["chosen"] = given["chosen"] % (2 * length)
@@ -88,7 +88,7 @@ class Candidate(Shown):
         a, c = given["a"][0, row], int(given["c"][0, row, column])
         met = given["chosen"][0, row] if "chosen" in given else np.arange(len(a))
         b = given["b"][0, met, column]
-        more = ()
+        more: tuple[Any, ...] = ()
         if "scale_a" in given:
             more = given["scale_a"][0, row].tolist(), given["scale_b"][0, :, column].tolist()
         of_a, of_b = (floating(x) for x in (self.recipe.a, self.recipe.b))
@@ -102,12 +102,14 @@ class Candidate(Shown):
         return any(step.sum.kind == "finite" and bool(step.sum.sign) for step in steps)
 
 
-def _computed(how: Recipe, given: dict[str, Array], k: int, scales: int) -> Array:
+def _computed(how: Recipe, given: dict[str, Any], k: int, scales: int) -> Array:
     """Compute by the native engine if it is there and does such a recipe."""
     if "native" in engines():
         with suppress(UnsupportedError):
-            return dot_chain(how, **given, k=k, scales=scales, engine="native")[0]
-    return dot_chain(how, **given, k=k, scales=scales, engine="numpy")[0]
+            native: Array = dot_chain(how, **given, k=k, scales=scales, engine="native")[0]
+            return native
+    d: Array = dot_chain(how, **given, k=k, scales=scales, engine="numpy")[0]
+    return d
 
 
 Candidates = Callable[[MatrixInstruction, str], list[Candidate]]
@@ -167,7 +169,7 @@ def units_of(record: MatrixInstruction, target: str) -> list[Candidate]:
 def chunks_of(record: MatrixInstruction, target: str) -> list[Candidate]:
     """List how many stored products make up a step, and which."""
     own, stored = recipe(record, target), record.layout("A").shape[-1]
-    unit = own.unit
+    unit = _fused(record, target)
     found: dict[tuple[tuple[int, ...], ...], Candidate] = {}
     of_steps = [(x, own.order) for x in (unit.products, 2 * unit.products, unit.products // 2, unit.products // 4)]
     of_steps.append((unit.products, "halves" if own.order == "ascending" else "ascending"))
@@ -246,7 +248,7 @@ def fp8_of(record: MatrixInstruction, target: str) -> list[Candidate]:
     """List software around a unit for f16, and units for fp8."""
     own = recipe(record, target)
     direct = recipe(record, "sm_120a")
-    narrow = replace(direct, unit=replace(direct.unit, fraction_bits=13, result_bits=13))
+    narrow = replace(direct, unit=replace(_fused(record, "sm_120a"), fraction_bits=13, result_bits=13))
     return [
         Candidate(answer="in software: converted to f16, by halves of four, C added after", recipe=own),
         Candidate(answer="converted to f16, in ascending order", recipe=replace(own, order="ascending")),

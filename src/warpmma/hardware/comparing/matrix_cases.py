@@ -182,6 +182,7 @@ def _operands_of(record: MatrixInstruction, variant: TileVariant, drawn: Drawn, 
     tall, wide = _tiled(record, drawn)
     matrices, lanes = record.layout("D").matrices, record.layout("D").lanes
     of_warpgroup = isinstance(record, WarpgroupInstruction)
+    known: Any = record  # of `mma` or of `wgmma`
     a = _padded(drawn.a, tall * record.m, 0).reshape(tall, record.m, -1)
     k = drawn.b.shape[0]
     b = _padded(drawn.b, wide * columns_of(record), 1).reshape(k, wide, matrices, record.n).transpose(1, 2, 0, 3)
@@ -191,11 +192,11 @@ def _operands_of(record: MatrixInstruction, variant: TileVariant, drawn: Drawn, 
     else:
         if matrices > 1:
             a = np.broadcast_to(a[:, None], (tall, matrices, *a.shape[1:]))
-        given["a"] = load(record, "A", np.ascontiguousarray(a))
+        given["a"] = load(known, "A", np.ascontiguousarray(a))
     if of_warpgroup:
         given["b"] = shared_image(record, b[:, 0].swapaxes(1, 2))
     else:
-        given["b"] = load(record, "B", np.ascontiguousarray(b if matrices > 1 else b[:, 0]))
+        given["b"] = load(known, "B", np.ascontiguousarray(b if matrices > 1 else b[:, 0]))
     rng = np.random.default_rng(seed)
 
     def any_words(count: int) -> Array:
@@ -207,17 +208,9 @@ def _operands_of(record: MatrixInstruction, variant: TileVariant, drawn: Drawn, 
     if drawn.scale_a is not None and drawn.scale_b is not None:
         scale_a = _padded(drawn.scale_a, tall * record.m, 0).reshape(tall, record.m, -1)
         scale_b = _padded(drawn.scale_b, wide * record.n, 1).reshape(-1, wide, record.n).swapaxes(0, 1)
-        for name, scale, (byte, thread), count in (
-            ("A", scale_a, variant.ids[:2], tall), ("B", scale_b, variant.ids[2:], wide),
-        ):  # fmt: skip
-            given[f"scale_{name.lower()}"] = pack_scales(
-                scale,
-                record,
-                name,
-                byte_id=byte,
-                thread_id=thread,
-                into=any_words(count),  # type: ignore[arg-type]
-            )
+        for name, scale, ids, count in (("A", scale_a, variant.ids[:2], tall), ("B", scale_b, variant.ids[2:], wide)):
+            more: Any = {"byte_id": ids[0], "thread_id": ids[1], "into": any_words(count)}
+            given[f"scale_{name.lower()}"] = pack_scales(scale, known, name, **more)  # type: ignore[arg-type]
     return given
 
 
@@ -357,7 +350,9 @@ class MatrixComparison:
     def _by_cpu(self, drawn: Drawn, rows: slice) -> Array:
         engine: Any = "native" if "native" in engines() else "numpy"
         group = self.group
-        return dot_chain(group.recipe, **drawn.arguments(rows), k=group.k, scales=group.scales, engine=engine)[0]
+        given = drawn.arguments(rows)
+        d: Array = dot_chain(group.recipe, **given, k=group.k, scales=group.scales, engine=engine)[0]
+        return d
 
     def _compared(
         self, room: Room, d: int, pitch: int, expected: int | None, whole: Array | None

@@ -67,7 +67,7 @@ def _executed(
     layout, warps = record.layout("D"), len(given["a"])
     d = np.full((warps, layout.registers, LANES), _UNWRITTEN, layout.packing.dtype)
     words = [name for name in ("e", "sa", "sb") if name in given]
-    arrays = {**{x: given[x] for x in "abc"}, "d": d, **{x: given[x] for x in words}}
+    arrays: dict[str, Array] = {x: given[x] for x in "abc"} | {"d": d} | {x: given[x] for x in words}
     addresses = [room.put(name, x) for name, x in arrays.items()]
     kernel = ptx_kernel(record, "recorded", selector=selector, ids=ids)
     room.launch(

@@ -12,6 +12,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -35,6 +36,7 @@ __all__ = ["RowComparison", "function_groups", "left_out", "row_groups"]
 EVERY_OPERAND = 10**8
 """From so many outputs of each matrix instruction on, functions take all their operands."""
 
+_MOST_PIECES = 1 << 20  # before those of the next seed begin
 _MOST_ROWS = 24  # of a group, so that a piece of work ends soon
 _BLOCK = 256
 
@@ -149,15 +151,20 @@ def row_groups(target: str, lanes: int, seed: int, fits: Callable[[str], bool]) 
             part = found[i : i + _MOST_ROWS]
             yield RowComparison(
                 rows={row.mnemonic: row for row in part}, lanes=lanes,
-                draw=lambda number, lanes, of=part[0].mnemonic: operation_inputs(of, lanes, seed * 2**20 + number),
+                draw=partial(_operands, part[0].mnemonic, None, seed),
             )  # fmt: skip
     for name, row in every_variant(target):
         if not fits(name):
             continue
         yield RowComparison(
             rows={name: row}, lanes=lanes,
-            draw=lambda number, lanes, name=name, row=row: variant_inputs(name, row, lanes, seed * 2**20 + number),
+            draw=partial(_operands, name, row, seed),
         )  # fmt: skip
+
+
+def _operands(name: str, variant: Operation | None, seed: int, number: int, lanes: int) -> tuple[Array, ...]:
+    own = seed * _MOST_PIECES + number
+    return operation_inputs(name, lanes, own) if variant is None else variant_inputs(name, variant, lanes, own)
 
 
 def _is_function(row: Operation) -> bool:

@@ -22,7 +22,7 @@ import numpy as np
 from ..._arrays import Array
 from ..._records import Shown
 from ...formats import FORMATS
-from ...isa import MatrixInstruction, WarpgroupInstruction, printed
+from ...isa import Instruction, MatrixInstruction, WarpgroupInstruction, printed
 from ...layouts import Layout, MatrixDescriptor, Operand
 from ...scaling import byte_ids, thread_ids
 from ...sparsity import selectors
@@ -118,9 +118,10 @@ def tile_kernel(record: MatrixInstruction, name: str, variant: TileVariant) -> s
         if variant.source == "memory":
             lines += _copied("a", "%i", name, record.m * _bytes_of(record, "A"), record.m)
         lines += ["fence.proxy.async.shared::cta;", "bar.sync 0;"]
-    for operand, tile in (("A", "%i"), ("B", "%j")):
+    tiles: tuple[tuple[Operand, str], ...] = (("A", "%i"), ("B", "%j"))
+    for operand, tile in tiles:
         if operand in _held(record) and not (operand == "A" and variant.source == "memory"):
-            lines += _registers(record, operand, tile)  # type: ignore[arg-type]
+            lines += _registers(record, operand, tile)
     words = [("metadata", "%i", "%metadata_word")] * record.sparse
     words += [("scale_a", "%i", "%sa"), ("scale_b", "%j", "%sb")] * record.block_scale
     for word, tile, register in words:
@@ -237,13 +238,14 @@ def _into_d(record: MatrixInstruction, layout: Layout) -> list[str]:
 
 def _executed(record: MatrixInstruction, variant: TileVariant) -> list[str]:
     """Write the instruction."""
-    if not isinstance(record, WarpgroupInstruction):
+    if isinstance(record, Instruction):
         return [statement_of(record, variant.selector, variant.ids, metadata="%metadata_word")]
     names = {
         "a-desc": "%descriptor_a", "b-desc": "%descriptor_b", "metadata": "%metadata_word",
         "selector": f"{variant.selector:#x}", "scale-d": "%true", "imm-scale-a": "1", "imm-scale-b": "1",
         "imm-trans-a": "0", "imm-trans-b": "0",
     }  # fmt: skip
+    assert isinstance(record, WarpgroupInstruction)
     operands = printed(record.signatures[variant.source == "registers"], lambda name: names.get(name, f"%{name}"))
     return [
         "wgmma.fence.sync.aligned;", f"{record} {operands};", "wgmma.commit_group.sync.aligned;",
