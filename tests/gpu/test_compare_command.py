@@ -23,6 +23,7 @@ from warpmma.cli import main
 from warpmma.cli.commands import gpu_commands
 from warpmma.cuda import nvrtc
 from warpmma.errors import UnsupportedError
+from warpmma.hardware import row_simulated
 from warpmma.hardware.comparing import campaign, matrix_cases, row_cases
 
 TF32 = "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32"
@@ -140,7 +141,7 @@ def test_an_operation_that_differs(
     def wrong(row: Any, given: Any, immediates: Any) -> Any:
         return tuple(x ^ x.dtype.type(1) for x in row_cases_simulated(row, given, immediates))
 
-    row_cases_simulated = row_cases.row_simulated
+    row_cases_simulated = row_simulated
     monkeypatch.setattr(row_cases, "row_simulated", wrong)
     assert compare(tmp_path / "r.json", "--instructions", "add.rn.f32", "--outputs", "10") == 1
     out = capsys.readouterr().out

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from compared_gpu import ComparedGpu
 
+from warpmma.arithmetic import FusedDotAdd, recipe
 from warpmma.cli import main
 from warpmma.cli.commands import gpu_commands
 from warpmma.hardware import EXPERIMENTS, Experiment, Room, answer, experiments_of, matrix_groups, separating
@@ -74,10 +75,10 @@ def test_a_gpu_that_computes_as_the_model_does() -> None:
 
 def test_a_gpu_that_computes_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
     """The simulated GPU keeps F = 23: to a model with F = 24 it is the second answer, to others none."""
-    own = tool.recipe
 
     def deeper(record: Any, target: str) -> Any:
-        how = own(record, target)
+        how = recipe(record, target)
+        assert isinstance(how.unit, FusedDotAdd)
         return replace(how, unit=replace(how.unit, fraction_bits=how.unit.fraction_bits + 1))
 
     monkeypatch.setattr(tool, "recipe", deeper)

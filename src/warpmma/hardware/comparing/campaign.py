@@ -27,7 +27,7 @@ from .rooms import AnyGpu, Room
 
 __all__ = ["Campaign", "ComparedGroup"]
 
-SAVED_EVERY = 10.0  # seconds
+SAVED_EVERY, _TOLD_EVERY = 10.0, 0.3  # seconds
 
 
 class ComparedGroup(Protocol):
@@ -88,7 +88,7 @@ class Campaign(Shown):
         UnsupportedError
             The GPU does not answer any more.
         """
-        begin = saved = time.monotonic()
+        begin = saved = told = time.monotonic()
         heap = [(self._done(x) / x.wanted(outputs), i) for i, x in enumerate(compared)]
         heap = [x for x in heap if x[0] < 1]
         heapq.heapify(heap)
@@ -112,7 +112,9 @@ class Campaign(Shown):
                         if before_it < part < 1:  # otherwise all is left out, or nothing of it can be compared
                             heapq.heappush(heap, (part, number))
                     now = time.monotonic()
-                    self.report.seconds = before + now - begin
+                    if now - told < _TOLD_EVERY:
+                        continue
+                    told, self.report.seconds = now, before + now - begin
                     of_now = self._outputs()
                     least = heap[0][0] if heap else 1.0
                     rate = (of_now - of_before) / max(1e-9, now - begin) / 1e6

@@ -38,8 +38,7 @@ from .tile_kernels import TileVariant, columns_of, shared_image, tile_kernel, va
 __all__ = ["Drawn", "MatrixComparison", "MatrixGroup", "draw", "hardware_product", "matrix_groups"]
 
 _BAND = 1 << 19  # outputs that the CPU engine computes again in a piece of work, at most
-_FREE = 256  # columns beyond those that count, at most
-_UNWRITTEN = 0xDB
+_FREE = 512  # rows and columns beyond those that count: at most 63 and 255
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -79,14 +78,15 @@ def matrix_groups(target: str, records: Sequence[MatrixInstruction] | None = Non
     for record in every:
         sparse = sparse_a(record) if record.sparse else None
         scales = record.scales_per_row if isinstance(record, Instruction) else 0
-        key = (
+        key = (  # `wgmma` is counted apart
+            type(record),
             recipe(record, target), record.layout("A").shape[-1], scales, sparse.pattern.width if sparse else 0,
             frozenset(sparse.legal_codes(target)) if sparse else None,
         )  # fmt: skip
         found.setdefault(key, []).append(record)
     return [
         MatrixGroup(recipe=how, k=k, scales=scales, width=width, target=target, records=tuple(some))
-        for (how, k, scales, width, _), some in found.items()
+        for (_, how, k, scales, width, _), some in found.items()
     ]
 
 
@@ -203,7 +203,8 @@ def _operands_of(record: MatrixInstruction, variant: TileVariant, drawn: Drawn, 
         return rng.integers(0, 1 << 32, (count, lanes), np.uint32)
 
     if drawn.nibbles is not None:
-        nibbles = _padded(drawn.nibbles, tall * record.m, 0).reshape(tall, record.m, -1)
+        more_rows = tall * record.m - drawn.side  # with legal metadata, too
+        nibbles = np.pad(drawn.nibbles, [(0, more_rows), (0, 0)], mode="edge").reshape(tall, record.m, -1)
         given["metadata"] = sparse_a(record).pack(nibbles, variant.selector, any_words(tall))
     if drawn.scale_a is not None and drawn.scale_b is not None:
         scale_a = _padded(drawn.scale_a, tall * record.m, 0).reshape(tall, record.m, -1)
