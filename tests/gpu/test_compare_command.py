@@ -69,13 +69,14 @@ def test_every_kind_and_going_on(gpu: ComparedGpu, tmp_path: Path, capsys: pytes
     asked = (
         "mma.sync.aligned.m16n8k8.row.col.f16*", "mma.sp.*m16n8k8.*tf32*", "mma.*m8n8k4.row.col.f16*",
         "wgmma.*.m64n8k32.f16.e4m3.e5m2", "cvt.rn.f16.f32", "ex2.approx.f16", "mov.b32 of 2",
+        "stmatrix*.m8n8.x2.shared.b16",
     )  # fmt: skip
     for pattern in asked:
         assert compare(path, "--instructions", pattern, "--outputs", "64") == 0
     facts = json.loads(path.read_text())
     counts = {name: row for key, some in facts.items() if key.startswith("counts of ") for name, row in some.items()}
     assert {key.removeprefix("counts of ") for key in facts if key.startswith("counts of ")} == {
-        "mma", "wgmma", "operation", "function",
+        "mma", "wgmma", "operation", "function", "fragment",
     }  # fmt: skip
     assert len(counts) >= len(asked) and all(row[0] >= 6 and row[1] == row[3] == 0 for row in counts.values())
     assert "0 differences" in path.with_suffix(".txt").read_text()

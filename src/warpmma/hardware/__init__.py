@@ -26,6 +26,7 @@ if TYPE_CHECKING:  # what `_ORIGINS` says
     from .comparing import (
         EXPERIMENTS,
         MOST_BYTES,
+        MOVED_BYTES,
         Answer,
         AnyGpu,
         Campaign,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:  # what `_ORIGINS` says
         LaneDifference,
         MatrixComparison,
         MatrixDifference,
+        MoveComparison,
         Operands,
         Refused,
         Report,
@@ -54,6 +56,9 @@ if TYPE_CHECKING:  # what `_ORIGINS` says
         lane_shown,
         matched,
         matrix_groups,
+        move_inputs,
+        move_kernel,
+        move_simulated,
         not_compared,
         recorded,
         row_immediates,
@@ -83,12 +88,12 @@ if TYPE_CHECKING:  # what `_ORIGINS` says
 _ORIGINS = {
     ".archives": ("Recording", "Replay", "execute_fields", "open_recording", "shipped"),
     ".comparing": (
-        "EXPERIMENTS", "MOST_BYTES", "Answer", "AnyGpu", "Campaign", "Candidate", "ComparedGroup", "Counts",
-        "Experiment", "Found", "LaneDifference", "MatrixComparison", "MatrixDifference", "Operands", "Refused",
-        "Report", "Room", "RowJob", "answer", "archive_of", "compared_lanes", "comparisons", "device_of",
-        "different_lanes", "every_variant", "experiments_of", "function_plan", "lane_shown", "matched",
-        "matrix_groups", "not_compared", "recorded", "row_immediates", "row_kernel", "row_simulated", "row_statement",
-        "separating", "target_of", "variant_inputs",
+        "EXPERIMENTS", "MOST_BYTES", "MOVED_BYTES", "Answer", "AnyGpu", "Campaign", "Candidate", "ComparedGroup",
+        "Counts", "Experiment", "Found", "LaneDifference", "MatrixComparison", "MatrixDifference", "MoveComparison",
+        "Operands", "Refused", "Report", "Room", "RowJob", "answer", "archive_of", "compared_lanes", "comparisons",
+        "device_of", "different_lanes", "every_variant", "experiments_of", "function_plan", "lane_shown", "matched",
+        "matrix_groups", "move_inputs", "move_kernel", "move_simulated", "not_compared", "recorded", "row_immediates",
+        "row_kernel", "row_simulated", "row_statement", "separating", "target_of", "variant_inputs",
     ),
     ".emitting": ("ptx_kernel", "ptx_module", "ptx_statement"),
     ".generators": (
@@ -98,14 +103,15 @@ _ORIGINS = {
 }  # fmt: skip
 
 __all__ = [
-    "EXPERIMENTS", "MOST_BYTES", "STYLES", "Answer", "AnyGpu", "Campaign", "Candidate", "ComparedGroup", "Counts",
-    "Experiment", "Found", "LaneDifference", "MatrixComparison", "MatrixDifference", "MmaJob", "Operands", "Recording",
-    "Refused", "Replay", "Report", "Room", "RowJob", "answer", "archive_of", "compared_lanes", "comparisons",
-    "device_of", "different_lanes", "every_variant", "execute_fields", "experiments_of", "function_plan",
-    "instruction_inputs", "lane_shown", "matched", "matrix_groups", "metadata_words", "mixed", "mma_jobs",
-    "not_compared", "open_recording", "operands", "operation_inputs", "ptx_kernel", "ptx_module", "ptx_statement",
-    "random_codes", "recorded", "row_immediates", "row_kernel", "row_simulated", "row_statement", "separating",
-    "shipped", "signature", "styles", "target_of", "variant_inputs", "with_exponents",
+    "EXPERIMENTS", "MOST_BYTES", "MOVED_BYTES", "STYLES", "Answer", "AnyGpu", "Campaign", "Candidate", "ComparedGroup",
+    "Counts", "Experiment", "Found", "LaneDifference", "MatrixComparison", "MatrixDifference", "MmaJob",
+    "MoveComparison", "Operands", "Recording", "Refused", "Replay", "Report", "Room", "RowJob", "answer", "archive_of",
+    "compared_lanes", "comparisons", "device_of", "different_lanes", "every_variant", "execute_fields",
+    "experiments_of", "function_plan", "instruction_inputs", "lane_shown", "matched", "matrix_groups",
+    "metadata_words", "mixed", "mma_jobs", "move_inputs", "move_kernel", "move_simulated", "not_compared",
+    "open_recording", "operands", "operation_inputs", "ptx_kernel", "ptx_module", "ptx_statement", "random_codes",
+    "recorded", "row_immediates", "row_kernel", "row_simulated", "row_statement", "separating", "shipped", "signature",
+    "styles", "target_of", "variant_inputs", "with_exponents",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # to which every name would be one

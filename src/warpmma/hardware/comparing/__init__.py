@@ -7,6 +7,7 @@ from .experiments import EXPERIMENTS, Answer, Experiment, answer, experiments_of
 from .findings import Found, LaneDifference, MatrixDifference, Refused
 from .function_operands import Operands, function_plan
 from .matrix_cases import MatrixComparison, matrix_groups
+from .move_cases import MOVED_BYTES, MoveComparison, move_inputs, move_kernel, move_simulated
 from .recording import archive_of, recorded
 from .reports import MOST_BYTES, Counts, Report
 from .rooms import AnyGpu, Room
@@ -15,9 +16,10 @@ from .row_kernels import row_kernel, row_statement
 from .row_variants import every_variant, variant_inputs
 
 __all__ = [
-    "EXPERIMENTS", "MOST_BYTES", "Answer", "AnyGpu", "Campaign", "Candidate", "ComparedGroup", "Counts", "Experiment",
-    "Found", "LaneDifference", "MatrixComparison", "MatrixDifference", "Operands", "Refused", "Report", "Room",
-    "RowJob", "answer", "archive_of", "compared_lanes", "comparisons", "device_of", "different_lanes", "every_variant",
-    "experiments_of", "function_plan", "lane_shown", "matched", "matrix_groups", "not_compared", "recorded",
-    "row_immediates", "row_kernel", "row_simulated", "row_statement", "separating", "target_of", "variant_inputs",
+    "EXPERIMENTS", "MOST_BYTES", "MOVED_BYTES", "Answer", "AnyGpu", "Campaign", "Candidate", "ComparedGroup", "Counts",
+    "Experiment", "Found", "LaneDifference", "MatrixComparison", "MatrixDifference", "MoveComparison", "Operands",
+    "Refused", "Report", "Room", "RowJob", "answer", "archive_of", "compared_lanes", "comparisons", "device_of",
+    "different_lanes", "every_variant", "experiments_of", "function_plan", "lane_shown", "matched", "matrix_groups",
+    "move_inputs", "move_kernel", "move_simulated", "not_compared", "recorded", "row_immediates", "row_kernel",
+    "row_simulated", "row_statement", "separating", "target_of", "variant_inputs",
 ]  # fmt: skip

@@ -11,9 +11,11 @@ from pathlib import Path
 
 from ...errors import UnsupportedError
 from ...isa import TARGETS, instructions, warpgroup_instructions
-from ...operations import rows
+from ...operations import matrix_moves, rows
+from ...registers import LANES
 from .campaign import ComparedGroup
 from .matrix_cases import MatrixComparison, matrix_groups
+from .move_cases import MoveComparison
 from .rooms import AnyGpu
 from .row_cases import function_groups, left_out, row_groups
 
@@ -87,6 +89,8 @@ def comparisons(target: str, pattern: str, outputs: int, seed: int) -> list[Comp
         found += [MatrixComparison(group, side, seed) for group in matrix_groups(target, records)]
     found += function_groups(target, operands, outputs, fits)
     found += row_groups(target, lanes, seed, fits)
+    moves = [move for move in matrix_moves(target) if fits(move.mnemonic)]
+    found += [MoveComparison(move=move, warps=max(1, lanes // LANES), seed=seed) for move in moves]
     return found
 
 
@@ -109,7 +113,7 @@ _ASYNCHRONOUS = "asynchronous, compared by whole programs: lab.record.tensor_cop
 _NO_ROW_KERNEL = {
     "Access": _MEMORY, "Atomic": "memory, compared by lab.record.atomics", "Copy": _ASYNCHRONOUS,
     "CopyGroup": _ASYNCHRONOUS, "BulkCopy": _ASYNCHRONOUS, "TensorCopy": _ASYNCHRONOUS, "AsyncStore": _ASYNCHRONOUS,
-    "Mbarrier": _ASYNCHRONOUS, "MatrixMove": "compared by lab.compare.fragments",
+    "Mbarrier": _ASYNCHRONOUS,
     "WmmaMove": "compared by lab.compare.wmma", "WmmaMultiply": "compared by lab.compare.wmma",
 }  # fmt: skip
 
