@@ -15,7 +15,7 @@ from pytest_benchmark.fixture import BenchmarkFixture
 from twins import Case, simulate
 
 import warpmma as wm
-from lab.generators.lane_values import operation_inputs
+from lab.generators import operation_inputs
 from lab.programs.texts import read_text
 from warpmma.arithmetic import runs_elements
 from warpmma.formats import FORMATS

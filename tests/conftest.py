@@ -7,9 +7,11 @@ import importlib.util
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.doctest import DoctestItem
 
 pytest.register_assert_rewrite("native_cases", "operation_references", "product_cases", "report_cases")
 
@@ -18,6 +20,9 @@ pytest.register_assert_rewrite("native_cases", "operation_references", "product_
 _FOUND = importlib.util.find_spec("triton") if "triton" not in sys.modules else None
 if _FOUND is not None and _FOUND.origin is None:
     sys.modules["triton"] = None  # type: ignore[assignment]
+
+
+_QUICK = "\npytestmark = pytest.mark.quick\n"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -36,6 +41,16 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "alike(n): its cases differ in nothing but names and numbers; one in n runs without --every-case"
     )
+    config.addinivalue_line(
+        "markers", "quick: a whole file of tests that `-m quick` runs; doctests of the package are quick, too"
+    )
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave files without the mark out before they are imported: importing all takes longer than the quick tests."""
+    if config.getoption("markexpr") != "quick" or collection_path.suffix != ".py":
+        return None
+    return collection_path.name != "conftest.py" and _QUICK not in collection_path.read_text()
 
 
 def pytest_collection(session: pytest.Session) -> None:
@@ -49,7 +64,10 @@ def pytest_collection(session: pytest.Session) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out cases that are alike, unless they were asked for by name."""
+    """Mark doctests as quick, and leave out cases that are alike, unless they were asked for by name."""
+    for item in items:
+        if isinstance(item, DoctestItem):
+            item.add_marker("quick")
     if config.getoption("every_case") or any("::" in x for x in config.args):
         return
     seen: defaultdict[str, int] = defaultdict(int)

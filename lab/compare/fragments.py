@@ -16,39 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from lab.gpu.move_kernels import MoveGpu
-from warpmma.operations import MatrixMove, matrix_moves
+from warpmma.hardware import MOVED_BYTES, move_inputs, move_simulated
+from warpmma.operations import matrix_moves
 from warpmma.registers import LANES
 
 Array = npt.NDArray[Any]
 
-BYTES = 1024
 MEMORY, REGISTERS, ADDRESSES, OUT = "memory", "registers", "addresses", "out"
-
-
-def ours(move: MatrixMove, memory: Array, registers: Array, addresses: Array) -> Array:
-    """Do the same with NumPy."""
-    bytes_ = move.rows(addresses)[..., None] + np.arange(move.row_bytes)
-    warp = np.arange(len(memory)).reshape(-1, 1, 1, 1)
-    if move.direction == "load":
-        return move.distribute(memory[warp, bytes_])
-    out = memory.copy()
-    out[warp, bytes_] = move.collect(registers)
-    return out
-
-
-def inputs(move: MatrixMove, warps: int, rng: np.random.Generator, wild: bool) -> tuple[Array, Array, Array]:
-    """Make memory, registers and addresses; invalid addresses in lanes whose addresses are ignored."""
-    memory = rng.integers(0, 256, (warps, BYTES), np.uint8)
-    registers = rng.integers(0, 2**32, (warps, move.registers, LANES), np.uint32)
-    rows = BYTES // move.row_bytes
-    if move.direction == "load":
-        addresses = rng.integers(0, rows, (warps, LANES))
-    else:
-        addresses = np.argsort(rng.random((warps, rows)), axis=-1)[:, :LANES]
-    addresses = (addresses * move.row_bytes).astype(np.uint32)
-    if wild:
-        addresses[:, move.address_lanes :] = rng.integers(0, 2**32, (warps, LANES - move.address_lanes), np.uint32)
-    return memory, registers, addresses
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -62,10 +36,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--keep", type=int, default=4, help="warps to record")
     options = parser.parse_args(arguments)
     rng, moves = np.random.default_rng(options.seed), matrix_moves(options.target)
-    gpu, differences, lanes, recorded = MoveGpu(moves, options.target, BYTES), 0, 0, {}
+    gpu, differences, lanes, recorded = MoveGpu(moves, options.target, MOVED_BYTES), 0, 0, {}
     for move in moves:
-        given = inputs(move, options.warps, rng, options.wild)
-        got, expected = gpu.run(move, *given), ours(move, *given)
+        given = move_inputs(move, options.warps, rng, options.wild)
+        got, expected = gpu.run(move, *given), move_simulated(move, *given)
         unequal = got != expected
         count = int(unequal.sum())
         print(f"{count:8d} of {unequal.size} registers or bytes differ: {move.mnemonic}", flush=True)

@@ -15,8 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from warpmma.arithmetic import Recipe
-
-from .adversarial_codes import styles
+from warpmma.hardware import styles
 
 __all__ = ["PATH", "ROUNDS", "recipe_class", "styles_in_turn", "styles_of_round"]
 

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from warpmma.execution import Undefined
-from warpmma.hardware import execute_fields, ptx_kernel
-from warpmma.isa import Instruction
+from warpmma.hardware import MmaJob, execute_fields, mma_jobs, ptx_kernel
 from warpmma.registers import LANES
-from warpmma.scaling import byte_ids, thread_ids
-from warpmma.sparsity import selectors
 
 from .runner import KernelGpu
 
@@ -24,41 +21,6 @@ Array = npt.NDArray[Any]
 
 _UNWRITTEN = 0xDEADBEEF
 _VERSION = (8, 8)  # at least: the first that knows every target's name
-
-
-class MmaJob(NamedTuple):
-    """An instruction with its immediate operands.
-
-    Attributes
-    ----------
-    instruction : Instruction
-    selector : int
-        Of a sparse one.
-    ids : tuple of int
-        Of a block-scaled one: byte-id and thread-id of A, byte-id and thread-id of B.
-    """
-
-    instruction: Instruction
-    selector: int = 0
-    ids: tuple[int, int, int, int] = (0, 0, 0, 0)
-
-
-def mma_jobs(instruction: Instruction) -> list[MmaJob]:
-    """List every selector of a sparse instruction; the first and the last ids of a block-scaled one.
-
-    Parameters
-    ----------
-    instruction : Instruction
-
-    Returns
-    -------
-    list of MmaJob
-    """
-    ids = [(0, 0, 0, 0)]
-    if instruction.block_scale:
-        last = byte_ids(instruction)[-1]
-        ids.append((last, thread_ids("A")[-1], last, thread_ids("B")[-1]))
-    return [MmaJob(instruction, s, i) for s in (selectors(instruction) if instruction.sparse else (0,)) for i in ids]
 
 
 def mma_simulated(job: MmaJob, given: Mapping[str, Array], target: str, *, undefined: bool = False) -> Array:

@@ -10,7 +10,7 @@ import pytest
 from arrays import Array, same
 from oracles import needs
 
-from lab.generators.lane_values import operation_inputs
+from lab.generators import operation_inputs
 from warpmma.arithmetic import ElementForm, run_elements
 from warpmma.arithmetic.dispatch import native, native_elements
 from warpmma.kernel import launch

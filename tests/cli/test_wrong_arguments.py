@@ -33,7 +33,7 @@ OPTIONS = (
     "--json=1", "--advise", "--worst", "--all", "-h", "--load", "--at",
 )  # fmt: skip
 VALUES = ("element", "lane", "csv", "json", "svg", "markdown", "always", "never", "0.5", "2^-24", "nan", "1 2 3", "-2")
-QUIET = sorted(set(COMMANDS) - {"run", "explore", "verify", "ptx"})
+QUIET = sorted(set(COMMANDS) - {"run", "explore", "verify", "ptx", "compare", "record", "contribute"})
 """Those that write no file unless they are told to, and that are done at once."""
 
 arguments = st.lists(st.sampled_from(WORDS + OPTIONS + VALUES), max_size=9)

@@ -11,6 +11,7 @@ import pytest
 from arrays import Array
 
 from lab.compare import fragments as tool
+from warpmma.hardware import move_simulated
 from warpmma.operations import MatrixMove, matrix_moves
 
 
@@ -23,7 +24,7 @@ def stub(flip: str = "") -> type[Any]:
 
         def run(self, move: MatrixMove, memory: Array, registers: Array, addresses: Array) -> Array:
             assert move in self.moves and memory.shape[1] == self.size
-            out: Array = tool.ours(move, memory, registers, addresses).copy()
+            out: Array = move_simulated(move, memory, registers, addresses).copy()
             if move.mnemonic == flip:
                 out.reshape(-1)[7] ^= 1
             return out

@@ -10,8 +10,8 @@ import pytest
 from arrays import Array
 
 from lab.compare import functions as tool
-from lab.compare.functions import _plan as plan
 from lab.gpu.row_jobs import RowJob
+from warpmma.hardware import function_plan as plan
 from warpmma.operations import operation
 from warpmma.operations.arithmetic import approximations, divisions
 

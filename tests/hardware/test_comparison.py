@@ -21,11 +21,10 @@ from lab.gpu.instruction_jobs import InstructionGpu, MmaJob, mma_jobs
 from lab.gpu.libraries import LibraryProduct, RecordedProduct, read_products, texts_of, write_products
 from lab.gpu.move_kernels import MoveGpu, move_kernel
 from lab.gpu.row_jobs import OperationGpu, RowJob, row_immediates
-from lab.gpu.row_kernels import row_kernel
 from lab.gpu.runner import KernelGpu
 from warpmma.errors import OperandError
 from warpmma.formats import floating
-from warpmma.hardware import ptx_module
+from warpmma.hardware import ptx_module, row_kernel
 from warpmma.isa import parse
 from warpmma.operations import matrix_moves, operation
 

@@ -17,9 +17,8 @@ from oracles import needs
 from lab.generators import operation_inputs
 from lab.gpu.lane_archives import LaneRecorder, recorded_lanes
 from lab.gpu.row_jobs import RowJob, compared_lanes, different_lanes, lane_shown, row_simulated
-from lab.gpu.row_kernels import row_kernel
 from warpmma.errors import MnemonicError, OperandError, TargetError
-from warpmma.hardware import ptx_module
+from warpmma.hardware import ptx_module, row_kernel
 from warpmma.isa import Spelling
 from warpmma.kernel import operation
 

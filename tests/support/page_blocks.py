@@ -44,7 +44,7 @@ LANGUAGES = ("python", "console", "sh", "text")
 MARKS = ("file", "printed", "output", "needs", "not run")
 REASONS = {
     "installs": r"\bpip install\b",
-    "a GPU": r"-m lab\.(?:compare|record)\.|\brun_twins\.py\b",
+    "a GPU": r"-m lab\.(?:compare|record)\.|\brun_twins\.py\b|^warpmma (?:compare|record|contribute)\b",
     "takes minutes": r"\b(?:benchmarks\b|pytest\b)|-m (?:lab|tests)\.|^\.ci/run$",
     "files of yours": r"~/|\blaunches\.npz\b|-m pytest$",
     "a notation": r"^(?!\$ )",

@@ -11,8 +11,8 @@ import pytest
 from operation_references import exact, float_format
 
 from lab.generators import operation_inputs
-from lab.generators.hard_quotients import hard_dividends, hard_divisors, hard_radicands
 from warpmma.formats import FloatFormat
+from warpmma.hardware.generators.hard_quotients import hard_dividends, hard_divisors, hard_radicands
 
 each_format = pytest.mark.parametrize("fmt", [float_format("f32"), float_format("f64")], ids=lambda fmt: fmt.name)
 COUNT = 2000

@@ -3,6 +3,7 @@
 from .._lazy import renamed
 from .error_report import BINS, ErrorPlace, ErrorReport, ProductError
 from .explaining import explain
+from .explaining import explain_codes as explain_codes
 from .explanation import ChainLink, Explanation, FirstDifference, ulp_at
 from .in_launches import explain_launch
 from .in_launches import watched_products as watched_products

@@ -16,6 +16,7 @@ from ..arithmetic import recipe_of
 from ..errors import OperandError, shown
 from ..execution import mma_call
 from ..isa import Instruction, MatrixInstruction, WarpgroupInstruction, check_target, plainest
+from ..layouts import Operand
 from ..products import (
     Chain,
     ChainInstruction,
@@ -158,6 +159,58 @@ def explain(
     given["float32"] = product.chain.float32  # chosen once, with one warning
     beside = tuple(_explained(_product(record, a, b, dict(given), x), row, column, matrix) for x in others)
     return replace(told, others=beside, partings=tuple(first_difference(told, other) for other in beside))
+
+
+def explain_codes(
+    record: MatrixInstruction, target: str, a: Sequence[int], b: Sequence[int], c: int, *,
+    rows: Sequence[int] | None = None, scale_a: Sequence[int] | None = None, scale_b: Sequence[int] | None = None,
+) -> Explanation:  # fmt: skip
+    """Explain how one instruction computes one element of D from codes, whatever its row and column.
+
+    Parameters
+    ----------
+    record : Instruction or WarpgroupInstruction
+    target : str
+    a, b : sequence of int
+        Codes of a row of A and of the elements of B that they meet; of a sparse A of what is stored.
+    c : int
+    rows : sequence of int, optional
+        Of a sparse A: the rows of B that its elements meet.
+    scale_a, scale_b : sequence of int, optional
+        Codes of block scales.
+
+    Returns
+    -------
+    Explanation
+
+    Examples
+    --------
+    >>> from warpmma.isa import parse
+    >>> i = parse("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32")
+    >>> float(explain_codes(i, "sm_90", [0x3C00] * 16, [0x4000] * 16, 0).value)
+    32.0
+    """
+
+    def of(name: Operand, codes: Sequence[int]) -> Any:
+        return np.array(codes, record.format(name).code_dtype)
+
+    b_codes = np.zeros(record.k, record.format("B").code_dtype)
+    b_codes[list(range(record.k) if rows is None else rows)] = of("B", b)
+    chosen = None if rows is None else np.array(rows, np.intp)[None, None]
+    scales = (
+        None if scale_a is None else np.array(scale_a, np.uint8)[None, None],
+        None if scale_b is None else np.array(scale_b, np.uint8)[None, :, None],
+    )
+    chain = Chain(
+        instruction=record, recipe=recipe_of(record, target), engine="numpy", k=record.k, slices=(0, record.k),
+        float32="tf32-truncated" if record.a_type == "tf32" else None,
+    )  # fmt: skip
+    product = Product(
+        chain=chain, target=target, shape=(1, 1), c=of("C", [c])[None, None], tensor_scales=(), alpha=None,
+        given=Operands(of("A", a)[None, None], b_codes[None, :, None], chosen, *scales), epilogue=None,
+        format=record.format("D"),
+    )  # fmt: skip
+    return _explained(product, 0, 0, 0)
 
 
 def _targets(target: object, targets: object, against: object) -> list[str]:

@@ -40,7 +40,8 @@ class Command:
     group: str
 
 
-_LOOK, _COMPUTE, _RUN, _ABOUT = "look up", "compute", "programs and recordings", "about"
+_LOOK, _COMPUTE, _RUN, _GPU = "look up", "compute", "programs and recordings", "your own GPU"
+_ABOUT = "about"
 
 COMMANDS: Mapping[str, Command] = MappingProxyType({
     name: Command(name=name, help=help_, module=module, group=group)
@@ -61,6 +62,9 @@ COMMANDS: Mapping[str, Command] = MappingProxyType({
         (_RUN, "run", "run_kernel", "run a kernel of a .cu or .ptx file"),
         (_RUN, "ptx", "ptx_files", "what a PTX file needs, and what of it is not simulated"),
         (_RUN, "verify", "verify", "replay recorded registers and compare"),
+        (_GPU, "compare", "gpu_commands", "all that the GPU computes, beside the simulator, bit for bit"),
+        (_GPU, "record", "gpu_commands", "record registers of every mma of the GPU, for `verify`"),
+        (_GPU, "contribute", "gpu_commands", "pack a report of `compare` to send it in"),
         (_ABOUT, "completion", "completion_command", "completion of these commands, for bash, zsh or fish"),
     )
 })  # fmt: skip

@@ -7,6 +7,7 @@ where they lie, and `sparse_check` checks a sparse A there. `grouped_launch` is 
 `quantize_launch` and `scaled_sums` are kernels around products. A simulated device runs the same kernels.
 """
 
+from .comparing import difference_kernel, difference_launch
 from .cuda_driver import CudaGpu, HostCopies, gpu, why_no_gpu
 from .device_arrays import GpuTensor, check_one_gpu, dtype_of, empty_like, is_on_gpu, read, read_operand, stream_of
 from .gathered import Coordinate, Digit, GatheredFactor, GatheredProduct
@@ -20,6 +21,7 @@ from .product_launch import ARGUMENT, NOTHING, Matrices, ProductLaunch
 from .quantize_launch import quantize_on_gpu
 from .scaled_sums import scale_and_add
 from .sparse_check import check_dense_a, check_indices
+from .text_kernel import TextKernel, TextLaunch
 
 __all__ = [
     "ARGUMENT",
@@ -41,10 +43,14 @@ __all__ = [
     "ProductKernel",
     "ProductLaunch",
     "SparseAs",
+    "TextKernel",
+    "TextLaunch",
     "check_dense_a",
     "check_gpu",
     "check_indices",
     "check_one_gpu",
+    "difference_kernel",
+    "difference_launch",
     "dtype_of",
     "empty_like",
     "gpu",

@@ -22,6 +22,7 @@ from .product_kernel import OPTIONS
 _INSTALL = "pip install 'warpmma[cuda]'"
 _MOST_BLOCKS = (1 << 31) - 1
 _MOST_NAME = 128
+_WORD = 8
 
 
 @cache
@@ -96,6 +97,8 @@ class CudaGpu:
         Such as "NVIDIA H200".
     capability : (int, int)
         Compute capability.
+    driver : int
+        Version of CUDA that the driver has, such as 13000.
     """
 
     def __init__(self, number: int) -> None:
@@ -106,6 +109,7 @@ class CudaGpu:
         kinds = (of.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, of.CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)
         major, minor = (int(_done(driver.cuDeviceGetAttribute(kind, which))) for kind in kinds)
         self.capability = major, minor
+        self.driver: int = _done(driver.cuDriverGetVersion())
         self._context = _done(driver.cuDevicePrimaryCtxRetain(which))
         self._functions: dict[str, Any] = {}
         self._loading: dict[str, Lock] = {}
@@ -138,7 +142,9 @@ class CudaGpu:
             return
         function = self.loaded(what.kernel)
         argument = ctypes.create_string_buffer(what.argument())
-        pointers = (ctypes.c_void_p * 1)(ctypes.addressof(argument))
+        # The driver reads as many as there are parameters: one structure, or words of 64 bits.
+        words = range(0, len(argument), _WORD)
+        pointers = (ctypes.c_void_p * len(words))(*(ctypes.addressof(argument) + word for word in words))
         with self.current() as driver:
             size = (what.grid, 1, 1, what.threads, 1, 1)
             _done(driver.cuLaunchKernel(function, *size, 0, stream, ctypes.addressof(pointers), 0))
@@ -179,12 +185,16 @@ class HostCopies:
 
     def put(self, array: Array) -> int:
         """Copy an array, contiguously, and return its address."""
-        array = np.ascontiguousarray(array)
         address = self.empty(array.nbytes)
+        self.write(address, array)
+        return address
+
+    def write(self, address: int, array: Array) -> None:
+        """Copy an array, contiguously, to an address."""
+        array = np.ascontiguousarray(array)
         if array.nbytes:
             with self._gpu.current() as driver:
                 _done(driver.cuMemcpyHtoD(address, array.ctypes.data, array.nbytes))
-        return address
 
     def get(self, address: int, into: Array) -> None:
         """Wait for the GPU, and copy to a contiguous array."""
@@ -207,7 +217,9 @@ def gpu(number: int = 0) -> CudaGpu:
 
 
 def _compiled(text: str, arch: str) -> bytes:
-    """Compile CUDA C++ by NVRTC: machine code."""
+    """Compile CUDA C++ by NVRTC: machine code; PTX, which the driver compiles, is only closed by a zero."""
+    if text.startswith(".version"):
+        return text.encode() + b"\0"
     try:
         from cuda.bindings import nvrtc
 

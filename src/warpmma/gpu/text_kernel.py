@@ -13,7 +13,7 @@ MOST_DIMENSIONS = 16
 
 @dataclass(frozen=True, kw_only=True)
 class TextKernel(Shown):
-    """A kernel: CUDA C++, the name of its entry, and the target of NVRTC where it is not the GPU's own."""
+    """A kernel: CUDA C++ or PTX, the name of its entry, and the target of NVRTC where it is not the GPU's own."""
 
     text: str
     name: str
@@ -22,7 +22,7 @@ class TextKernel(Shown):
 
 @dataclass(frozen=True, kw_only=True)
 class TextLaunch(Shown):
-    """A launch of a kernel that takes one structure."""
+    """A launch of a kernel that takes one structure, or words of 64 bits: blocks, their threads, and the bytes."""
 
     kernel: TextKernel
     grid: int
@@ -39,8 +39,8 @@ def merged(sizes: Sequence[int], strides: Sequence[int]) -> list[tuple[int, int]
 
     Examples
     --------
-    >>> merged((2, 3, 1, 4), (24, 8, 8, 2)), merged((5, 4), (0, 0))
-    ([(6, 8), (4, 2)], [(20, 0)])
+    >>> merged((2, 3, 1, 4), (24, 8, 8, 1)), merged((5, 4), (0, 0))
+    ([(6, 8), (4, 1)], [(20, 0)])
     """
     found: list[tuple[int, int]] = []
     for length, stride in zip(sizes, strides, strict=True):

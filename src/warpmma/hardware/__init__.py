@@ -13,11 +13,94 @@ driver, toolkit), and `undefined`, "hardware" where the metadata is such as PTX 
 
 Nothing of an archive is read before its directory and the headers of its arrays agree with that and with each other. It
 may inflate to 256 MiB, or to 64 times its own length.
+
+`comparing` runs instructions of a GPU beside the simulator, and writes reports; `generators` draws operands.
 """
 
-from .archives import Recording, Replay, execute_fields, open_recording, shipped
-from .emitting import ptx_kernel, ptx_module, ptx_statement
+from typing import TYPE_CHECKING
+
+from .._lazy import on_demand as _on_demand
+
+if TYPE_CHECKING:  # what `_ORIGINS` says
+    from .archives import Recording, Replay, execute_fields, open_recording, shipped
+    from .comparing import EXPERIMENTS as EXPERIMENTS
+    from .comparing import MOST_BYTES as MOST_BYTES
+    from .comparing import MOVED_BYTES as MOVED_BYTES
+    from .comparing import Answer as Answer
+    from .comparing import AnyGpu as AnyGpu
+    from .comparing import Campaign as Campaign
+    from .comparing import Candidate as Candidate
+    from .comparing import ComparedGroup as ComparedGroup
+    from .comparing import Counts as Counts
+    from .comparing import Experiment as Experiment
+    from .comparing import Found as Found
+    from .comparing import LaneDifference as LaneDifference
+    from .comparing import MatrixComparison as MatrixComparison
+    from .comparing import MatrixDifference as MatrixDifference
+    from .comparing import MoveComparison as MoveComparison
+    from .comparing import Operands as Operands
+    from .comparing import Refused as Refused
+    from .comparing import Report as Report
+    from .comparing import Room as Room
+    from .comparing import RowJob as RowJob
+    from .comparing import answer as answer
+    from .comparing import archive_of as archive_of
+    from .comparing import compared_lanes as compared_lanes
+    from .comparing import comparisons as comparisons
+    from .comparing import device_of as device_of
+    from .comparing import different_lanes as different_lanes
+    from .comparing import every_variant as every_variant
+    from .comparing import experiments_of as experiments_of
+    from .comparing import function_plan as function_plan
+    from .comparing import lane_shown as lane_shown
+    from .comparing import matched as matched
+    from .comparing import matrix_groups as matrix_groups
+    from .comparing import move_inputs as move_inputs
+    from .comparing import move_kernel as move_kernel
+    from .comparing import move_simulated as move_simulated
+    from .comparing import not_compared as not_compared
+    from .comparing import recorded as recorded
+    from .comparing import row_immediates as row_immediates
+    from .comparing import row_kernel as row_kernel
+    from .comparing import row_simulated as row_simulated
+    from .comparing import row_statement as row_statement
+    from .comparing import separating as separating
+    from .comparing import target_of as target_of
+    from .comparing import variant_inputs as variant_inputs
+    from .emitting import ptx_kernel, ptx_module, ptx_statement
+    from .generators import STYLES as STYLES
+    from .generators import MmaJob as MmaJob
+    from .generators import instruction_inputs as instruction_inputs
+    from .generators import metadata_words as metadata_words
+    from .generators import mixed as mixed
+    from .generators import mma_jobs as mma_jobs
+    from .generators import operands as operands
+    from .generators import operation_inputs as operation_inputs
+    from .generators import random_codes as random_codes
+    from .generators import signature as signature
+    from .generators import styles as styles
+    from .generators import with_exponents as with_exponents
+
+_ORIGINS = {
+    ".archives": ("Recording", "Replay", "execute_fields", "open_recording", "shipped"),
+    ".comparing": (
+        "EXPERIMENTS", "MOST_BYTES", "MOVED_BYTES", "Answer", "AnyGpu", "Campaign", "Candidate", "ComparedGroup",
+        "Counts", "Experiment", "Found", "LaneDifference", "MatrixComparison", "MatrixDifference", "MoveComparison",
+        "Operands", "Refused", "Report", "Room", "RowJob", "answer", "archive_of", "compared_lanes", "comparisons",
+        "device_of", "different_lanes", "every_variant", "experiments_of", "function_plan", "lane_shown", "matched",
+        "matrix_groups", "move_inputs", "move_kernel", "move_simulated", "not_compared", "recorded", "row_immediates",
+        "row_kernel", "row_simulated", "row_statement", "separating", "target_of", "variant_inputs",
+    ),
+    ".emitting": ("ptx_kernel", "ptx_module", "ptx_statement"),
+    ".generators": (
+        "STYLES", "MmaJob", "instruction_inputs", "metadata_words", "mixed", "mma_jobs", "operands",
+        "operation_inputs", "random_codes", "signature", "styles", "with_exponents",
+    ),
+}  # fmt: skip
 
 __all__ = [
     "Recording", "Replay", "execute_fields", "open_recording", "ptx_kernel", "ptx_module", "ptx_statement", "shipped",
 ]  # fmt: skip
+
+if not TYPE_CHECKING:  # to which every name would be one
+    __getattr__, __dir__ = _on_demand(__name__, _ORIGINS)

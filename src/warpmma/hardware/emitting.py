@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from .._arguments import is_integer, members
 from ..errors import OperandError, shown
-from ..isa import Instruction, check_known, parse
+from ..isa import Instruction, MatrixInstruction, check_known, parse
 from ..layouts import Operand
 from ..scaling import checked_ids
 from ..sparsity import sparse_a
@@ -50,11 +50,12 @@ def ptx_statement(
     >>> ptx_statement("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32")
     'mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%d0,%d1}, {%a0}, {%b0}, {%c0,%c1};'
     """
-    return _statement(parse(instruction), selector, ids)
+    return statement_of(parse(instruction), selector, ids)
 
 
-def _statement(record: Instruction, selector: int, ids: tuple[int, int, int, int]) -> str:
-    names: dict[str, object] = {"metadata": "%e", "scale_a": "%sa", "scale_b": "%sb"}
+def statement_of(record: Instruction, selector: int, ids: tuple[int, int, int, int], metadata: str = "%e") -> str:
+    """Write the statement of a record, with metadata in this register."""
+    names: dict[str, object] = {"metadata": metadata, "scale_a": "%sa", "scale_b": "%sb"}
     if record.sparse:
         sparse_a(record).check_selector(selector)
         names["selector"] = f"{selector:#x}"
@@ -64,7 +65,7 @@ def _statement(record: Instruction, selector: int, ids: tuple[int, int, int, int
     return record.statement(lambda name: str(names.get(name, f"%{name}")), ",")
 
 
-def _class(instruction: Instruction, operand: Operand) -> str:
+def register_class(instruction: MatrixInstruction, operand: Operand) -> str:
     """Return the register class that PTX wants: `.f32` accumulators, `.f64`, and `.b32` for everything else."""
     name = instruction.type(operand)
     return {"f64": "f64", "f32": "f32"}.get(name, "b32")
@@ -97,7 +98,7 @@ def ptx_kernel(
         No such instruction; a selector, byte-id or thread-id that it does not have; an invalid PTX name.
     """
     record = parse(instruction)
-    done = _statement(record, selector, ids)
+    done = statement_of(record, selector, ids)
     if not isinstance(name, str) or not _IDENTIFIER.fullmatch(name):
         raise OperandError(f"{record}: the kernel's name is {shown(name)}; expected an identifier of PTX")
     words = [*(["e"] if record.sparse else []), *(["sa", "sb"] if record.block_scale else [])]
@@ -108,7 +109,7 @@ def ptx_kernel(
     lines += [".reg .u64 %address, %offset;", "mov.u32 %lane, %tid.x;", "mov.u32 %warp, %ctaid.x;"]
     body: dict[str, list[str]] = {"ld": [], "st": []}
     for operand, move in operands:
-        layout, x, kind = record.layout(operand), operand.lower(), _class(record, operand)
+        layout, x, kind = record.layout(operand), operand.lower(), register_class(record, operand)
         lines.append(f".reg .{kind} %{x}<{layout.registers}>;")
         size = layout.packing.width // 8
         body[move] += _address(x, layout.registers, size)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from warpmma.operations import MatrixMove, Operation
+from ...operations import MatrixMove, Operation
 
 __all__ = ["row_kernel", "row_statement"]
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warpmma.formats import FloatFormat, Format
+from ...formats import FloatFormat, Format
 
 __all__ = ["mixed", "random_codes", "with_exponents"]
 

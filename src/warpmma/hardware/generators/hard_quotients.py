@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warpmma.formats import FloatFormat
+from ...formats import FloatFormat
 
 __all__ = ["hard_dividends", "hard_divisors", "hard_radicands"]
 

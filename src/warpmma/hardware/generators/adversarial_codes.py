@@ -13,11 +13,10 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from warpmma._arguments import check_choice, is_integer
-from warpmma.arithmetic import FusedDotAdd, GroupedDotAdd, Recipe
-from warpmma.errors import OperandError, shown
-from warpmma.formats import FORMATS, FloatFormat, floating
-
+from ..._arguments import check_choice, is_integer
+from ...arithmetic import FusedDotAdd, GroupedDotAdd, Recipe
+from ...errors import OperandError, shown
+from ...formats import FORMATS, FloatFormat, floating
 from .codes import random_codes, with_exponents
 
 __all__ = ["STYLES", "operands", "styles"]

@@ -2,26 +2,59 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from lab.gpu.instruction_jobs import mma_jobs
-from warpmma.arithmetic import recipe
-from warpmma.execution import load
-from warpmma.isa import Instruction
-from warpmma.layouts import Operand
-from warpmma.registers import LANES
-from warpmma.scaling import pack_scales
-from warpmma.sparsity import legal_codes, pack_metadata, selectors, unpack_metadata
-
+from ...arithmetic import recipe
+from ...execution import load
+from ...isa import Instruction
+from ...layouts import Operand
+from ...registers import LANES
+from ...scaling import byte_ids, pack_scales, thread_ids
+from ...sparsity import legal_codes, pack_metadata, selectors, unpack_metadata
 from .adversarial_codes import operands
 
-__all__ = ["instruction_inputs", "metadata_words"]
+__all__ = ["MmaJob", "instruction_inputs", "metadata_words", "mma_jobs"]
 
 Array = npt.NDArray[Any]
 Rng = np.random.Generator
+
+
+class MmaJob(NamedTuple):
+    """An instruction with its immediate operands.
+
+    Attributes
+    ----------
+    instruction : Instruction
+    selector : int
+        Of a sparse one.
+    ids : tuple of int
+        Of a block-scaled one: byte-id and thread-id of A, byte-id and thread-id of B.
+    """
+
+    instruction: Instruction
+    selector: int = 0
+    ids: tuple[int, int, int, int] = (0, 0, 0, 0)
+
+
+def mma_jobs(instruction: Instruction) -> list[MmaJob]:
+    """List every selector of a sparse instruction; the first and the last ids of a block-scaled one.
+
+    Parameters
+    ----------
+    instruction : Instruction
+
+    Returns
+    -------
+    list of MmaJob
+    """
+    ids = [(0, 0, 0, 0)]
+    if instruction.block_scale:
+        last = byte_ids(instruction)[-1]
+        ids.append((last, thread_ids("A")[-1], last, thread_ids("B")[-1]))
+    return [MmaJob(instruction, s, i) for s in (selectors(instruction) if instruction.sparse else (0,)) for i in ids]
 
 
 def instruction_inputs(instruction: Instruction, target: str, style: str, warps: int, rng: Rng) -> dict[str, Array]:
@@ -41,7 +74,7 @@ def instruction_inputs(instruction: Instruction, target: str, style: str, warps:
     -------
     dict of str to ndarray of unsigned int
         As in a recording: `a`, `b` and `c` as `[warp, register, lane]`, and of a block-scaled instruction `sa` and `sb`
-        as `[warp, lane]`, of which every choice of ids in `mma_jobs` selects the same scales.
+        as `[warp, lane]`, from which every choice of ids in `mma_jobs` selects the same scales.
 
     Raises
     ------

@@ -17,12 +17,11 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from warpmma._arguments import is_integer
-from warpmma.errors import OperandError, shown
-from warpmma.formats import FORMATS, FloatFormat
-from warpmma.operations import Operation, operation
-from warpmma.registers import LANES
-
+from ..._arguments import is_integer
+from ...errors import OperandError, shown
+from ...formats import FORMATS, FloatFormat
+from ...operations import Operation, operation
+from ...registers import LANES
 from .hard_quotients import hard_dividends, hard_divisors, hard_radicands
 
 __all__ = ["operation_inputs", "signature"]

@@ -1,0 +1,185 @@
+"""Operations and functions of a GPU beside the simulator, lane by lane.
+
+1. A group is operations that take the same operands. A piece of work draws operands once and executes each of them,
+   with one choice of its immediates, as many lanes as the group takes; the results are compared on the host.
+2. Functions take all their operands where these can be counted, in pieces (`function_operands`); the others as many
+   lanes as are asked for, made for their types (`generators.operation_inputs`).
+3. Lanes that skip an instruction, and lanes whose result PTX leaves undefined, do not count.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+import numpy as np
+
+from ..._arrays import Array
+from ..._records import Shown
+from ...errors import UnsupportedError
+from ...gpu import TextKernel, TextLaunch
+from ...operations import DTYPES, Operation, operations
+from ...registers import LANES
+from ..emitting import ptx_module
+from ..generators import operation_inputs, signature
+from .findings import Found, LaneDifference, Refused
+from .function_operands import function_plan
+from .rooms import Room
+from .row_jobs import compared_lanes, different_lanes, row_immediates, row_simulated
+from .row_kernels import row_kernel
+from .row_variants import every_variant, variant_inputs
+
+__all__ = ["RowComparison", "function_groups", "left_out", "row_groups"]
+
+EVERY_OPERAND = 10**8
+"""From so many outputs of each matrix instruction on, functions take all their operands."""
+
+_MOST_PIECES = 1 << 20  # before those of the next seed begin
+_MOST_ROWS = 24  # of a group, so that a piece of work ends soon
+_BLOCK = 256
+
+_ADDRESSES = ("cvta", "isspacep", "mapa", "getctarank")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RowComparison(Shown):
+    """Operations with the same operands.
+
+    Attributes
+    ----------
+    rows : mapping of str to Operation
+        By the name for the report.
+    lanes : int
+        Of a piece of work.
+    most : int or None
+        After how many lanes all operands were compared.
+    draw : callable
+        From the number of a piece of work, or of functions from that of the first lane, and how many lanes, to input
+        registers `[warp, lane]`.
+    """
+
+    rows: dict[str, Operation]
+    lanes: int
+    draw: Callable[[int, int], tuple[Array, ...]]
+    most: int | None = None
+    immediates: dict[str, list[tuple[int, ...]]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "immediates", {name: row_immediates(row) for name, row in self.rows.items()})
+
+    @property
+    def kind(self) -> str:
+        """Return "operation" or "function"."""
+        return "operation" if self.most is None else "function"
+
+    @property
+    def names(self) -> list[str]:
+        """Return the mnemonics, of variants with what distinguishes them."""
+        return list(self.rows)
+
+    def wanted(self, outputs: int) -> int:
+        """Return how many lanes there should be: of operations a tenth, of functions all if there should be many."""
+        if self.most is None:
+            return max(1, outputs // 10)
+        return self.most if outputs >= EVERY_OPERAND else min(self.most, outputs)
+
+    def run(self, room: Room, number: int, done: int = 0) -> Iterator[tuple[str, Found | Refused]]:
+        """Do a piece of work; it gives what was found for each operation."""
+        lanes = self.lanes if self.most is None else min(self.lanes, self.most - done)
+        given = self.draw(number if self.most is None else done, lanes)
+        placed = [room.put(f"in{i}", x) for i, x in enumerate(given)]
+        for name, row in self.rows.items():
+            choices = self.immediates[name]
+            immediates = choices[number * 89 % len(choices)]  # 89 and 256 have no common divisor
+            try:
+                if row.ptx > room.ptx:
+                    raise UnsupportedError(f"the driver compiles PTX {room.ptx[0]}.{room.ptx[1]}, and it is newer")
+                yield name, _executed(room, row, given, placed, immediates)
+            except UnsupportedError as error:
+                yield name, Refused(why=str(error))
+
+
+def _executed(
+    room: Room, row: Operation, given: Sequence[Array], placed: Sequence[int], immediates: tuple[int, ...]
+) -> Found:  # fmt: skip
+    warps = given[0].shape[0] if given else _BLOCK // LANES
+    outputs = [np.empty((warps, LANES), DTYPES[kind]) for kind in row.outputs]
+    to = [room.reserve(f"out{i}", x.nbytes) for i, x in enumerate(outputs)]
+    number = sum(kind != "imm" for kind in row.inputs)
+    text = ptx_module([row_kernel(row, "row", immediates)], room.target, room.ptx)
+    block = _BLOCK if warps * LANES % _BLOCK == 0 else LANES
+    for address, x in zip(to, outputs, strict=True):  # lanes that skip the instruction leave something
+        room.put_at(address, np.zeros_like(x))
+    room.launch(
+        TextLaunch(
+            kernel=TextKernel(text=text, name="row"), grid=warps * LANES // block, threads=block,
+            given=np.array([*placed[:number], *to], np.uint64).tobytes(),
+        )
+    )  # fmt: skip
+    for address, x in zip(to, outputs, strict=True):
+        room.get(address, x)
+    inputs = given[:number]
+    expected = row_simulated(row, inputs, immediates)
+    lanes = compared_lanes(row, inputs, immediates)
+    bad = different_lanes(lanes, outputs, expected)
+    count, first = int(bad.sum()), None
+    if count:
+        place = tuple(int(x) for x in np.argwhere(bad)[0])
+        codes = [tuple(int(x[place]) for x in some) for some in (inputs, outputs, expected)]
+        first = LaneDifference(immediates=immediates, given=codes[0], gpu=codes[1], model=codes[2])
+    return Found(outputs=int(np.broadcast_to(lanes, bad.shape).sum()), differences=count, first=first)
+
+
+def left_out(target: str) -> dict[str, str]:
+    """Say which operations of a target are not compared, and why, by opcode."""
+    every = {row.mnemonic.partition(".")[0] for row in operations(target)}
+    return {name: "results depend on where memory lies" for name in _ADDRESSES if name in every}
+
+
+def row_groups(target: str, lanes: int, seed: int, fits: Callable[[str], bool]) -> Iterator[RowComparison]:
+    """Sort the operations of a target and their variants whose names fit, functions aside, into groups."""
+    rows = [
+        row
+        for row in operations(target)
+        if fits(row.mnemonic) and not _is_function(row) and row.mnemonic.partition(".")[0] not in _ADDRESSES
+    ]
+    for _, some in itertools.groupby(sorted(rows, key=lambda row: (signature(row), row.mnemonic)), signature):
+        found = list(some)
+        for i in range(0, len(found), _MOST_ROWS):
+            part = found[i : i + _MOST_ROWS]
+            yield RowComparison(
+                rows={row.mnemonic: row for row in part}, lanes=lanes,
+                draw=partial(_operands, part[0].mnemonic, None, seed),
+            )  # fmt: skip
+    for name, row in every_variant(target):
+        if not fits(name):
+            continue
+        yield RowComparison(
+            rows={name: row}, lanes=lanes,
+            draw=partial(_operands, name, row, seed),
+        )  # fmt: skip
+
+
+def _operands(name: str, variant: Operation | None, seed: int, number: int, lanes: int) -> tuple[Array, ...]:
+    own = seed * _MOST_PIECES + number
+    return operation_inputs(name, lanes, own) if variant is None else variant_inputs(name, variant, lanes, own)
+
+
+def _is_function(row: Operation) -> bool:
+    """Whether PTX calls an operation approximate."""
+    return not {"approx", "full"}.isdisjoint(row.mnemonic.split("."))
+
+
+def function_groups(target: str, lanes: int, pairs: int, fits: Callable[[str], bool]) -> Iterator[RowComparison]:
+    """Give each approximate function of a target whose name fits; `pairs` operands where not all are compared."""
+    for row in operations(target):
+        if not (fits(row.mnemonic) and _is_function(row)):
+            continue
+        total, drawn = function_plan(row, max(LANES, pairs // LANES * LANES))
+
+        def draw(first: int, count: int, drawn: Callable[[int, int], tuple[Array, ...]] = drawn) -> tuple[Array, ...]:
+            return tuple(x.reshape(-1, LANES) for x in drawn(first, count))
+
+        yield RowComparison(rows={row.mnemonic: row}, lanes=min(lanes, total), most=total, draw=draw)

@@ -1,0 +1,62 @@
+"""Rows of evidence from reports of `warpmma compare`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lab.record import evidence as tool
+from warpmma.arithmetic import group
+from warpmma.hardware import Counts, Report
+from warpmma.isa import instructions, warpgroup_instructions
+
+
+def reported(target: str, outputs: int = 10**7) -> Report:
+    device = {"gpu": "Tesla T4", "target": target, "driver": "580.1", "cuda": "13.0", "nvrtc": "13.0"}
+    report = Report(device=device, seed=0)
+    for kind, some in (("mma", instructions(target)), ("wgmma", warpgroup_instructions(target))):
+        for record in some:
+            report.counts.setdefault(kind, {})[str(record)] = Counts(outputs=outputs, pieces=1)
+    return report
+
+
+@pytest.mark.parametrize("target", ["sm_70", "sm_75", "sm_89", "sm_90a", "sm_100a", "sm_120a"])
+def test_all_of_a_target_makes_rows_that_answer_for_it(target: str) -> None:
+    report = reported(target)
+    rows, missing = tool.supported(report)
+    assert rows and not missing
+    table, replaced = tool.merged(rows)
+    tool.checked(table)
+    assert replaced and not any(target in row.places for row in table if row not in rows)
+    for record in (*instructions(target), *warpgroup_instructions(target)):
+        (row,) = [x for x in rows if x.fits(record, target)]
+        assert row.evidence.kind == "measured" and row.evidence.device == "Tesla T4, driver 580.1, CUDA 13.0"
+        assert record.shape in row.shapes
+
+
+def test_differences_and_few_outputs_make_no_row() -> None:
+    report = reported("sm_80")
+    half, int8 = (next(i for i in instructions("sm_80") if group(i) == name) for name in ("half", "int8"))
+    report.counts["mma"][str(half)].differences = 3
+    report.counts["mma"][str(int8)].outputs = 5
+    rows, missing = tool.supported(report)
+    assert not {(row.group, row.only[0][1][0]) for row in rows} & {(group(i), i.sparse) for i in (half, int8)}
+    assert {"half: 3 differences"} < set(missing) and any("1 of " in text for text in missing)
+    tool.checked(tool.merged(rows)[0])
+
+
+def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "r.json"
+    report = reported("sm_75")
+    report.experiments["turing-quad-depth"] = {"answer": "F = 23"}
+    report.write(path)
+    assert tool.main([str(path)]) == 0
+    out = capsys.readouterr().out
+    assert (
+        "EvidenceRow(group=\"quad pair\", places=('sm_75',)" in out and "# experiment turing-quad-depth: F = 23" in out
+    )
+    assert "# replaces, there: 'quad pair' on sm_75: derived; F = 23" in out
+    assert tool.main([str(path), "--outputs", "1e8"]) == 1 and "# not yet: half" in capsys.readouterr().out
+    path.write_text("{}")
+    assert tool.main([str(path)]) == 2 and "is not a report" in capsys.readouterr().err
