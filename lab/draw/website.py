@@ -7,7 +7,8 @@
    the first module that has it, the top before its packages, and is a link in the others.
 3. A picture that the package drew is inlined into its page, so that it follows the page's theme, not the system's.
 4. The site includes the explorer, and its page links to it: GitHub cannot open it.
-5. Nested lists indented by three are indented by four, as Python-Markdown requires; and `A[x][y]` is not a link.
+5. Nested lists indented by three are indented by four, as Python-Markdown requires; and `A[x][y]` is a link
+   only where its page defines `[y]:`, which leads within `docs`.
 """
 
 from __future__ import annotations
@@ -25,7 +26,17 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-__all__ = ["address", "faces", "links", "members", "on_config", "on_files", "on_page_content", "on_page_markdown"]
+__all__ = [
+    "address",
+    "escaped",
+    "faces",
+    "links",
+    "members",
+    "on_config",
+    "on_files",
+    "on_page_content",
+    "on_page_markdown",
+]
 
 ROOT = Path(__file__).parents[2]
 DOCS, PACKAGE = ROOT / "docs", ROOT / "src"
@@ -36,6 +47,7 @@ _MARKED = re.compile(r"<p>(output-\w+-\d+)</p>")
 _SHOWN: dict[str, str] = {}
 _CODE = re.compile(r"(^```.*?^```$|`[^`\n]*`)", re.M | re.S)
 _LINK = re.compile(r"(\]\()([^)#\s]+)((?:#[^)\s]*)?\))")
+_DEFINED = re.compile(r"^\[([^\]]+)\]: ", re.M)
 _IMAGE = re.compile(r'<img alt="([^"]*)" src="([^":]+\.svg)" ?/?>')
 
 # Links
@@ -80,6 +92,11 @@ def redirected(text: str, uri: str) -> str:
         return found[1] + posixpath.relpath(address(target), here) + found[3]
 
     return "".join(part if i % 2 else _LINK.sub(lead, part) for i, part in enumerate(_CODE.split(text)))
+
+
+def escaped(text: str, defined: set[str]) -> str:
+    """Return a text outside of code in which `A[x][y]` is not a link, unless y is defined."""
+    return re.sub(r"\]\[([^\]\n]*)", lambda x: x[0] if x[1] in defined else f"]\\[{x[1]}", text)
 
 
 @cache
@@ -264,7 +281,8 @@ def on_page_markdown(markdown: str, page: Any, **_: object) -> str:
         title, rest = markdown.split("\n", 1)
         markdown = f"{title}\n\n[Open the explorer]({EXPLORER}){{ .md-button .md-button--primary }}\n{rest}"
     parts = _CODE.split(re.sub(r"^ {2,3}(?=[*-] )", "    ", markdown, flags=re.M))
-    return redirected("".join(part if i % 2 else part.replace("][", "]\\[") for i, part in enumerate(parts)), uri)
+    defined = set(_DEFINED.findall(markdown))
+    return redirected("".join(part if i % 2 else escaped(part, defined) for i, part in enumerate(parts)), uri)
 
 
 def on_page_content(html: str, page: Any, config: Any, **_: object) -> str:

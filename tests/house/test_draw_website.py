@@ -19,7 +19,7 @@ import pytest
 from oracles import needs
 
 import warpmma
-from lab.draw.website import address, faces, links, members
+from lab.draw.website import address, escaped, faces, links, members
 from warpmma.show import explorer_page
 
 ROOT = Path(__file__).parents[2]
@@ -80,6 +80,10 @@ def test_links_are_those_outside_of_code() -> None:
     assert list(links("[a](b.md#c) `[d](e)` [f](https://g)\n\n```text\n[h](i)\n```\n")) == ["b.md"]
     assert address(DOCS / "functions" / "errors.svg") == "functions/errors.svg"
     assert address(ROOT / "examples" / "row_sums.py") == "repository/examples/row_sums.py.code.md"
+
+
+def test_indices_are_not_links() -> None:
+    assert escaped("A[x][y], [a figure][page]", {"page"}) == "A[x]\\[y], [a figure][page]"
 
 
 # With MkDocs
