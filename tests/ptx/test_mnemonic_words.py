@@ -34,7 +34,7 @@ _READ_LETTERS = {
     "cli/arguments/naming.py": "compares the words of mnemonics with the words that a user types",
     "cli/commands/completion_command.py": "offers the words of mnemonics to a user",
     "hardware/comparing/everything.py": "names opcodes in a report",
-    "hardware/comparing/function_operands.py": "finds the type of a function's operand: kernels need its letters",
+    "hardware/comparing/function_operands.py": "a row does not state that it flushes",
     "hardware/comparing/row_cases.py": "names opcodes in a report; and a row does not state that it is a function",
     "hardware/comparing/row_variants.py": "writes a row in another way, in PTX",
     "hardware/generators/lane_values.py": "a row does not state which operands are hard for it",
