@@ -11,7 +11,6 @@ from warpmma.arithmetic import group
 from warpmma.hardware import Counts, Report
 from warpmma.isa import instructions, warpgroup_instructions
 
-
 DATA = Path(__file__).parents[1] / "data"
 
 
