@@ -139,7 +139,7 @@ def test_labels_are_counted() -> None:
     counts = {target: dict(row.cells) for row in table for target in row.cells["targets"].split(", ")}
     assert set(counts) == set(wm.TARGETS)
     for target, row in counts.items():
-        kinds = Counter(wm.evidence(i, target=target).kind for i in wm.instructions(target))
+        kinds = Counter[str](wm.evidence(i, target=target).kind for i in wm.instructions(target))
         assert [int(row[kind]) for kind in LABELS[1:]] == [kinds[kind] for kind in LABELS[1:]], target
     warpgroups = Counter(wm.evidence(i, target="sm_90a").kind for i in wm.find(m=64))
     assert f"All {warpgroups['measured']:,} `wgmma`" in TEXT and set(warpgroups) == {"measured"}
