@@ -64,15 +64,23 @@ def layers(model: Any, x: Any, target: str) -> list[Layer]:
     return found
 
 
-def first_difference(one: list[Layer], other: list[Layer]) -> tuple[Layer, tuple[int, int]] | None:
-    """Return the first layer whose results differ, and the row and column of the first element that does."""
+def first_difference(one: list[Layer], other: list[Layer]) -> tuple[Layer, tuple[int, int] | None] | None:
+    """Return the first layer that differs, and the row and column of the first element of its results that does.
+
+    Without these if what the layer gets differs already: by attention, whose products are before it.
+    """
     for mine, theirs in zip(one, other, strict=True):
-        rows, others = (layer.made.flatten(0, -2) for layer in (mine, theirs))
-        differs = (rows != others) & ~(rows.isnan() & others.isnan())
-        if differs.any():
-            row, column = differs.nonzero()[0].tolist()
-            return mine, (row, column)
+        if _places(mine.given, theirs.given):
+            return mine, None
+        if places := _places(mine.made, theirs.made):
+            return mine, places[0]
     return None
+
+
+def _places(x: Any, y: Any) -> list[tuple[int, int]]:
+    rows, others = x.flatten(0, -2), y.flatten(0, -2)
+    differs = (rows != others) & ~(rows.isnan() & others.isnan())
+    return [(row, column) for row, column in differs.nonzero()[:1].tolist()]
 
 
 def explained(layer: Layer, place: tuple[int, int], targets: tuple[str, str]) -> str:
@@ -107,6 +115,8 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("targets", nargs="*", default=["sm_80", "sm_90"])
     parser.add_argument("--device", default="cpu")
     options = parser.parse_args(arguments)
+    if len(options.targets) != 2:
+        parser.error(f"{len(options.targets)} targets; expected two")
     one, other = options.targets
     torch.manual_seed(0)
     model = torch.nn.Sequential(*(Block() for _ in range(LAYERS))).bfloat16().to(options.device)
@@ -119,6 +129,9 @@ def main(arguments: list[str] | None = None) -> None:
         print(f"{one} and {other}: no bit differs")
         return
     layer, place = found
+    if place is None:
+        print(f"first in the attention before layer {layer.name}: what it gets differs")
+        return
     print(f"first in layer {layer.name}, row {place[0]}, column {place[1]}:")
     print(explained(layer, place, (one, other)))
 

@@ -62,14 +62,16 @@ def merged(rows: Iterable[EvidenceRow]) -> tuple[list[EvidenceRow], list[Evidenc
     """Return the table with new rows first, and the rows of today that lose the target (rule 2)."""
     new = list(rows)
     covered = {(row.group, row.places[0], value) for row in new for _, (value,) in row.only}
+    targets = {target for _, target, _ in covered}
     table, replaced = list(new), []
     for row in EVIDENCE:
         kinds = dict(row.only).get("sparse", (False, True))
-        gone = tuple(t for t in row.places if all((row.group, t, x) in covered or not has(row, t, x) for x in kinds))
+        here = [t for t in row.places if t in targets]
+        gone = tuple(t for t in here if all((row.group, t, x) in covered or not has(row, t, x) for x in kinds))
         if gone:
             replaced.append(replace(row, places=gone))
         partly = {
-            t: x for t in row.places if t not in gone and "sparse" not in dict(row.only)
+            t: x for t in here if t not in gone and "sparse" not in dict(row.only)
             if (x := tuple(x for x in kinds if (row.group, t, x) not in covered)) != kinds
         }  # fmt: skip
         for target, x in partly.items():

@@ -17,6 +17,8 @@ from warpmma.formats import FORMATS, FloatFormat
 from warpmma.isa import Instruction, instructions
 from warpmma.layouts import Operand
 
+pytestmark = pytest.mark.quick
+
 F16 = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 
 HALF = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"

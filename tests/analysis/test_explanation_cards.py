@@ -11,6 +11,8 @@ from explanation_cases import ALL
 from warpmma.analysis import Explanation
 from warpmma.show.sums.exact_text import code_text, typeset
 
+pytestmark = pytest.mark.quick
+
 each_case = pytest.mark.parametrize("explanation", ALL.values(), ids=ALL.keys())
 
 

@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from warpmma.analysis import fixed_point
 from warpmma.analysis.fixed_point import Factor, FixedPoint, exact_product
 
+pytestmark = pytest.mark.quick
+
 
 def power(exponent: int) -> Fraction:
     return Fraction(2) ** exponent

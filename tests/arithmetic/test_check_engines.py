@@ -52,7 +52,12 @@ def test_options_of_a_gpu(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     assert tool.main(["--gpu"]) == 2
     given: list[Any] = []
     monkeypatch.setattr(tool, "why_no_gpu", lambda: "")
-    monkeypatch.setattr("lab.check.gpu_engines.run", lambda options: given.append(options) or 130)
+
+    def run(options: Any) -> int:
+        given.append(options)
+        return 130
+
+    monkeypatch.setattr("lab.check.gpu_engines.run", run)
     assert tool.main(["--gpu", "--hardware", "--minutes", "2", "--state", "x.json", "--threads", "3"]) == 130
     assert (given[0].minutes, given[0].hardware, given[0].state.name, given[0].threads) == (2, True, "x.json", 3)
 

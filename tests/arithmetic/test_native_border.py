@@ -15,6 +15,8 @@ from warpmma.arithmetic.dispatch import native
 from warpmma.arithmetic.recipes.lowerings import recipe
 from warpmma.isa import Instruction, parse
 
+pytestmark = pytest.mark.quick
+
 skip_without("native engine")
 _native: Any = native._native
 

@@ -43,7 +43,7 @@ def test_builds_are_those_of_the_processor() -> None:
     assert list(BUILT) == expected
 
 
-@pytest.mark.parametrize("name", BUILT)
+@pytest.mark.parametrize("name", BUILT or ["plain"])  # without an engine it is skipped
 def test_faster_builds_are_left_out(name: str, fresh: pytest.MonkeyPatch) -> None:
     fresh.setenv("WARPMMA_DISPATCH", name)
     assert tuple(dict.fromkeys(level.name for level in native.levels())) == BUILT[BUILT.index(name) :]

@@ -20,6 +20,8 @@ from warpmma.arithmetic import compute
 from warpmma.arithmetic.recipes.units import FusedDotAdd, steps
 from warpmma.formats import FORMATS, FloatFormat
 
+pytestmark = pytest.mark.quick
+
 
 def unnoticeable(case: RecipeCase, name: str) -> str:
     """Say why no operands can tell a change, or return an empty string.

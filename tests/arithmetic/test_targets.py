@@ -16,6 +16,8 @@ from warpmma.arithmetic.recipes.evidence import EVIDENCE
 from warpmma.arithmetic.recipes.lowerings import LOWERINGS as PATHS
 from warpmma.isa import Instruction, MatrixInstruction, warpgroup_instructions
 
+pytestmark = pytest.mark.quick
+
 DATA = Path(__file__).parents[1] / "data"
 PAIRS = [(i, target) for i in wm.instructions() for target in i.targets]
 EVERY: list[tuple[MatrixInstruction, str]] = [*PAIRS, *((i, t) for i in warpgroup_instructions() for t in i.targets)]

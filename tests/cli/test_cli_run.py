@@ -14,6 +14,8 @@ from warpmma.cli import main
 from warpmma.cli.commands.kernel_arguments import arguments_of, ordered
 from warpmma.errors import OperandError
 
+pytestmark = pytest.mark.quick
+
 TEXT = """.version 8.0
 .target sm_80
 .address_size 64

@@ -19,6 +19,8 @@ from warpmma.cli import main
 from warpmma.cli.commands import execute_command
 from warpmma.isa import named
 
+pytestmark = pytest.mark.quick
+
 RNG = np.random.default_rng(0)
 F16 = "m16n8k16 f16"
 

@@ -17,6 +17,8 @@ from warpmma.cli import main
 from warpmma.cli.arguments.matrix_files import codes_of
 from warpmma.formats import FORMATS
 
+pytestmark = pytest.mark.quick
+
 LOW = ["m16n8k16", "f16", "--target", "sm_90", "--a", "1 6x0 2^-24 2^-24", "--b", "1"]
 Capture = pytest.CaptureFixture[str]
 

@@ -16,6 +16,8 @@ from warpmma.errors import OperandError
 from warpmma.machine import HazardError
 from warpmma.testing import Gpu
 
+pytestmark = pytest.mark.quick
+
 NVRTC = pytest.mark.skipif(bool(nvrtc.why_no_nvrtc()), reason=nvrtc.why_no_nvrtc())
 NVCC = pytest.mark.skipif(not compilers.find_nvcc(), reason="no nvcc")
 each_compiler = pytest.mark.parametrize(

@@ -12,6 +12,8 @@ from warpmma.cuda import nvrtc
 from warpmma.cuda.pieces import blanked, launched, pieces_of
 from warpmma.machine import HazardError
 
+pytestmark = pytest.mark.quick
+
 NVRTC = pytest.mark.skipif(bool(nvrtc.why_no_nvrtc()), reason=nvrtc.why_no_nvrtc())
 
 PROGRAM = r"""#include <cuda_runtime.h>

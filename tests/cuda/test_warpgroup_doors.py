@@ -20,6 +20,8 @@ from warpmma.kernel import Watch
 from warpmma.machine import Launch
 from warpmma.testing import Gpu
 
+pytestmark = pytest.mark.quick
+
 Capture = pytest.CaptureFixture[str]
 NVRTC = pytest.mark.skipif(bool(nvrtc.why_no_nvrtc()), reason=nvrtc.why_no_nvrtc())
 

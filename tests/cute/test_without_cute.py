@@ -10,6 +10,8 @@ import pytest
 import warpmma as wm
 from warpmma.cute import cute_device, cute_interface
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.fixture(autouse=True)
 def _looked_up_again() -> Iterator[None]:

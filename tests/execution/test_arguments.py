@@ -35,6 +35,8 @@ from warpmma.kernel import operation
 from warpmma.products import choice
 from warpmma.registers import Packing
 
+pytestmark = pytest.mark.quick
+
 F16 = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 SP = "mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32"
 MX = "mma.sync.aligned.m16n8k64.row.col.kind::mxf4.block_scale.f32.e2m1.e2m1.f32.ue8m0"

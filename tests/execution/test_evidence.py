@@ -16,6 +16,8 @@ from warpmma.formats import FloatFormat
 from warpmma.isa import TARGET_NAMES as TARGETS
 from warpmma.isa import instructions, parse
 
+pytestmark = pytest.mark.quick
+
 ROWS = (Path(__file__).parents[1] / "data" / "catalogue.jsonl").read_text()
 CATALOGUE = [json.loads(row) for row in ROWS.splitlines()]
 UNPUBLISHED = ("sm_72", "sm_87", "sm_88", "sm_103", "sm_110", "sm_121")  # nobody measured these

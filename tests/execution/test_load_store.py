@@ -18,6 +18,8 @@ from warpmma.isa import Instruction, instructions, parse
 from warpmma.layouts import Operand
 from warpmma.registers import LANES
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.mark.parametrize("instruction", instructions(), ids=str)
 def test_load_and_store_are_inverse(instruction: Instruction) -> None:

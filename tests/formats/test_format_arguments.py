@@ -12,6 +12,8 @@ import pytest
 from warpmma.errors import OperandError
 from warpmma.formats import FORMATS, FloatFormat, IntegerFormat, floating, integer
 
+pytestmark = pytest.mark.quick
+
 SECOND: Any = np.timedelta64(1, "s")
 FLOATS = {name: f for name, f in FORMATS.items() if isinstance(f, FloatFormat)}
 INTEGERS = {name: f for name, f in FORMATS.items() if isinstance(f, IntegerFormat)}

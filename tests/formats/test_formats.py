@@ -14,6 +14,8 @@ from format_cases import FLOATS, INTEGERS, TYPES, as_float, bits_of, codes_of
 from warpmma.errors import OperandError
 from warpmma.formats import FORMATS, FloatFormat, IntegerFormat
 
+pytestmark = pytest.mark.quick
+
 # Facts that the records derive.
 
 

@@ -13,6 +13,8 @@ from warpmma.errors import UnsupportedError
 from warpmma.gpu import cuda_driver
 from warpmma.gpu.cuda_driver import CudaGpu
 
+pytestmark = pytest.mark.quick
+
 
 class Driver:
     """Two GPUs, contexts that are pushed and popped, functions that know the context of their module."""
@@ -33,6 +35,9 @@ class Driver:
 
     def cuDeviceGetAttribute(self, kind: int, which: int) -> Any:
         return 0, kind
+
+    def cuDriverGetVersion(self) -> Any:
+        return 0, 13000
 
     def cuDevicePrimaryCtxRetain(self, which: int) -> Any:
         return 0, f"context {which}"

@@ -19,6 +19,8 @@ import pytest
 from warpmma.errors import ArchiveError
 from warpmma.hardware import open_recording
 
+pytestmark = pytest.mark.quick
+
 F16 = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 REGISTERS = {"a": 4, "b": 2, "c": 4, "d": 4}
 MEBI = 1 << 20

@@ -11,7 +11,7 @@ from oracles import needs
 from ptxas_cases import assembled
 
 from lab.compare import variants as tool
-from warpmma.hardware import row_kernel
+from warpmma.hardware import every_variant, row_kernel
 from warpmma.operations import operations
 
 
@@ -20,7 +20,7 @@ def stub(flip: str = "") -> type[Any]:
         device = "no GPU"
 
         def __init__(self, kernels: Any, target: str, version: tuple[int, int]) -> None:
-            self.rows = dict(tool.every_variant(target))
+            self.rows = dict(every_variant(target))
             assert list(kernels) == list(self.rows)
 
         def launch(self, name: str, blocks: int, threads: int, arrays: Any, written: Iterable[int]) -> Any:
@@ -35,7 +35,7 @@ def stub(flip: str = "") -> type[Any]:
 def test_all_variants_are_compared(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(tool, "KernelGpu", stub())
     assert tool.main(["--lanes", "256"]) == 0
-    number = len(dict(tool.every_variant("sm_90a")))
+    number = len(dict(every_variant("sm_90a")))
     assert f"no GPU: {number} variants, {256 * number} lanes, 0 differences" in capsys.readouterr().out
 
 
@@ -48,6 +48,6 @@ def test_a_difference_is_found(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
 
 @needs("ptxas")
 def test_kernels_of_variants_and_carries_assemble(tmp_path: Path) -> None:
-    rows = [row for name, row in tool.every_variant("sm_90a") if ".lt." in name or any(row.vectors)]
+    rows = [row for name, row in every_variant("sm_90a") if ".lt." in name or any(row.vectors)]
     rows += [row for row in operations("sm_90a") if row.reads_carry or row.writes_carry]
     assert assembled([row_kernel(row, f"k{i}") for i, row in enumerate(rows)], tmp_path) == ""

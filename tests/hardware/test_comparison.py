@@ -28,6 +28,8 @@ from warpmma.hardware import ptx_module, row_kernel
 from warpmma.isa import parse
 from warpmma.operations import matrix_moves, operation
 
+pytestmark = pytest.mark.quick
+
 Does = Callable[[str, tuple[int, ...], tuple[int, ...], list[Array]], None]
 
 

@@ -11,6 +11,8 @@ from warpmma.arithmetic import group
 from warpmma.hardware import Counts, Report
 from warpmma.isa import instructions, warpgroup_instructions
 
+DATA = Path(__file__).parents[1] / "data"
+
 
 def reported(target: str, outputs: int = 10**7) -> Report:
     device = {"gpu": "Tesla T4", "target": target, "driver": "580.1", "cuda": "13.0", "nvrtc": "13.0"}
@@ -29,10 +31,22 @@ def test_all_of_a_target_makes_rows_that_answer_for_it(target: str) -> None:
     table, replaced = tool.merged(rows)
     tool.checked(table)
     assert replaced and not any(target in row.places for row in table if row not in rows)
+    assert {place for row in replaced for place in row.places} == {target}
     for record in (*instructions(target), *warpgroup_instructions(target)):
         (row,) = [x for x in rows if x.fits(record, target)]
         assert row.evidence.kind == "measured" and row.evidence.device == "Tesla T4, driver 580.1, CUDA 13.0"
         assert record.shape in row.shapes
+
+
+def test_the_report_of_an_h200_makes_rows_for_all_it_has() -> None:
+    report = Report.read(DATA / "h200_compare.json")
+    counts = [x for kind in report.counts.values() for x in kind.values()]
+    assert not any(x.differences or x.wrong for x in counts)
+    assert [len(report.counts[kind]) for kind in ("function", "mma", "operation", "wgmma")] == [30, 198, 4378, 1074]
+    assert sum(x.outputs for x in counts) == 91_305_183_752
+    rows, missing = tool.supported(report)
+    assert len(rows) == 18 and not missing
+    tool.checked(tool.merged(rows)[0])
 
 
 def test_differences_and_few_outputs_make_no_row() -> None:

@@ -12,6 +12,8 @@ import pytest
 import warpmma as wm
 from warpmma.formats import FORMATS
 
+pytestmark = pytest.mark.quick
+
 VOLTA, TURING, AMPERE, ADA, HOPPER = "sm_70", "sm_75", "sm_80", "sm_89", "sm_90"
 BLACKWELL, RTX = "sm_100", "sm_120"
 F24 = (TURING, AMPERE, ADA)

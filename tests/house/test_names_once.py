@@ -10,7 +10,11 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 import warpmma as wm
+
+pytestmark = pytest.mark.quick
 
 ROOT = Path(wm.__file__).parent
 TREES = {path: ast.parse(path.read_text()) for path in sorted(ROOT.rglob("*.py"))}

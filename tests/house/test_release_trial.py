@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import platform
 import subprocess
 from pathlib import Path
 
@@ -40,7 +41,7 @@ def test_variables_that_change_the_trial_are_left_out(tmp_path: Path, monkeypatc
     for name in ("PYTHONPATH", "PYTEST_ADDOPTS", "WARPMMA_DISPATCH"):
         monkeypatch.setenv(name, "x")
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: None)
-    environment = trial.Environment(trial.HERE, trial.platform.machine(), "x")
+    environment = trial.Environment(trial.HERE, platform.machine(), "x")
     assert environment.command == tmp_path / "trials" / "x" / "bin" / "python" and not environment.emulated
     assert not {"PYTHONPATH", "PYTEST_ADDOPTS", "WARPMMA_DISPATCH"} & {*environment.variables}
 

@@ -14,6 +14,8 @@ from warpmma.errors import MnemonicError, TargetError
 from warpmma.isa import TARGET_NAMES as TARGETS
 from warpmma.isa import MatrixInstruction, instructions, warpgroup_instructions
 
+pytestmark = pytest.mark.quick
+
 EVERY: tuple[MatrixInstruction, ...] = (*instructions(), *warpgroup_instructions())
 NAMES = {"a": "a_type", "b": "b_type", "c": "c_type", "d": "d_type"}
 

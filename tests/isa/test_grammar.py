@@ -17,6 +17,8 @@ from warpmma.isa.names import mnemonics
 from warpmma.isa.tables import MMA, WGMMA, mma
 from warpmma.isa.tables.matrix_instructions import MatrixInstruction, Table
 
+pytestmark = pytest.mark.quick
+
 KINDS: dict[str, tuple[type[MatrixInstruction], Grammar[Any]]] = {
     "mma": (Instruction, MMA),
     "wgmma": (WarpgroupInstruction, WGMMA),

@@ -18,6 +18,8 @@ from warpmma.isa import Instruction, check_target, instructions, parse
 from warpmma.layouts import Operand
 from warpmma.registers import Packing
 
+pytestmark = pytest.mark.quick
+
 CATALOGUE: dict[str, dict[str, Any]] = {
     row["mnemonic"]: row
     for row in map(json.loads, (Path(__file__).parents[1] / "data" / "catalogue.jsonl").read_text().splitlines())

@@ -14,6 +14,8 @@ from warpmma.arithmetic import variants as family
 from warpmma.isa import since
 from warpmma.kernel import launch
 
+pytestmark = pytest.mark.quick
+
 KIB = 1024
 # CUDA Programming Guide 13, table 31 (and guide 11 for 7.x): KiB of shared memory of a block and of a multiprocessor.
 SHARED = {"70": (96, 96), "72": (96, 96), "75": (64, 64), "80": (163, 164), "86": (99, 100), "87": (163, 164),

@@ -13,6 +13,8 @@ from warpmma.operations import Hint, rows
 from warpmma.operations.forms import Form
 from warpmma.operations.measurements import published
 
+pytestmark = pytest.mark.quick
+
 RESULT = value("d0", "u32", role="result")
 SIZE = value("size", "u32", optional=True)
 

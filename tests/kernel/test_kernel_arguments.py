@@ -18,6 +18,8 @@ from warpmma.errors import MnemonicError, OperandError, UnknownNameError
 from warpmma.kernel import Hazard, HazardError, Output, Site, launch, matrix_move, matrix_moves, operation
 from warpmma.operations import operations
 
+pytestmark = pytest.mark.quick
+
 
 def run(kernel: Callable[..., object], *args: Any, **options: Any) -> None:
     launch(kernel, **{"grid": 1, "block": 32, **options}, args=args, target="sm_90")

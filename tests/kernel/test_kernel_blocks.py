@@ -14,6 +14,8 @@ from warpmma.errors import UnsupportedError
 from warpmma.kernel import launch
 from warpmma.kernel.blocks import check_kernel
 
+pytestmark = pytest.mark.quick
+
 
 def run(kernel: Callable[..., object], *args: Any) -> None:
     launch(kernel, 1, 32, args, target="sm_90", shared=1024)

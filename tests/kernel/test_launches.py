@@ -14,6 +14,8 @@ from kernels import COPY, LDSM, MMA, TARGET, module, outcome, run
 import warpmma as wm
 from warpmma.kernel.launching import Output
 
+pytestmark = pytest.mark.quick
+
 # A whole kernel: D = A B^T + C, in tiles of 128 x 128 x 32, two buffers. Rows of 64 bytes, swizzled.
 
 

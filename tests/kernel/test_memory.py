@@ -14,6 +14,8 @@ import warpmma as wm
 from warpmma.kernel.launching import Output
 from warpmma.operations import matrix_moves
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.mark.parametrize("space", ["shared", "shared::cta", "global"])
 @pytest.mark.parametrize(

@@ -13,6 +13,8 @@ from arrays import Array
 from warpmma.errors import OperandError
 from warpmma.layouts import MAJORS, SWIZZLES, Major, MatrixDescriptor, swizzled
 
+pytestmark = pytest.mark.quick
+
 CASES = [(bits, major) for bits in (1, 8, 16, 32) for major in MAJORS if major == "K" or bits == 16]
 each_case = pytest.mark.parametrize(("bits", "major"), CASES, ids=lambda x: str(x))
 

@@ -20,6 +20,8 @@ from warpmma.errors import OperandError, UnsupportedError
 from warpmma.layouts import MAP_BYTES, REPLACED, Im2colBox, TensorMap, replace_field
 from warpmma.layouts.tensor_maps.map_fields import fields_of
 
+pytestmark = pytest.mark.quick
+
 DATA = Path(__file__).parents[1] / "data"
 PLAIN = {"type": "f16", "shape": (100, 128)}
 COLUMN = Im2colBox(lower=(-1, -1), upper=(-1, -1), channels=32, pixels=64)

@@ -16,6 +16,8 @@ from warpmma.formats import FloatFormat
 from warpmma.isa import instructions
 from warpmma.lookup import ids_of, operand_layout, read_word, what, where
 
+pytestmark = pytest.mark.quick
+
 F16 = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 QUAD = "mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32"
 SP = "mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32"

@@ -12,6 +12,8 @@ from arrays import Array
 from warpmma.isa import FragmentInstruction, FragmentMove, WmmaTransfer, fragment_instructions
 from warpmma.lookup import Cell, ids_of, operand_layout, where
 
+pytestmark = pytest.mark.quick
+
 DATA = Path(__file__).parents[1] / "data"
 TARGET = "sm_90"
 GENERIC = {str(i): i for i in fragment_instructions(TARGET) if isinstance(i, WmmaTransfer) and not i.space}

@@ -17,6 +17,8 @@ from warpmma.machine import Batch, Costs, GlobalMemory, History, Reporter, Site,
 from warpmma.machine.base.atomic_order import in_turns, one_by_one
 from warpmma.operations import Atomic, row, rows
 
+pytestmark = pytest.mark.quick
+
 TURNS = [x for x in rows("sm_90", "atom") if isinstance(x, Atomic) and x.space != "shared" and x.count == 1]
 
 

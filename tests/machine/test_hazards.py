@@ -15,6 +15,8 @@ from hazard_kernels.whole_warps import WHOLE
 
 from warpmma.machine.report.hazards import KINDS, HazardError, HazardWarning
 
+pytestmark = pytest.mark.quick
+
 CASES = [*RACES, *UNWRITTEN, *ADDRESSES, *PENDING, *PROXY, *WHOLE]
 
 

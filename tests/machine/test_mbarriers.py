@@ -12,6 +12,8 @@ from kernels import outcome, run
 from warpmma.kernel import HazardError
 from warpmma.machine.sync.mbarrier_state import MOST, MbarrierState
 
+pytestmark = pytest.mark.quick
+
 INIT, ARRIVE, TEST = "mbarrier.init.shared.b64", "mbarrier.arrive.shared.b64", "mbarrier.test_wait.shared.b64"
 PARITY = "mbarrier.test_wait.parity.shared.b64"
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hazard_cases import COPY, EVERY, TWO, WAIT_ALL, Case, check_error, check_warning, each, one_array
+
+pytestmark = pytest.mark.quick
 
 # Between lanes of a warp
 

@@ -13,6 +13,8 @@ from hazard_kernels.case import run
 from warpmma.errors import OperandError
 from warpmma.kernel import HazardError, Output
 
+pytestmark = pytest.mark.quick
+
 X = np.zeros(64, np.uint32)
 
 

@@ -8,6 +8,8 @@ from assembler import go
 
 from warpmma.machine import HazardError, HazardWarning
 
+pytestmark = pytest.mark.quick
+
 
 def test_lanes_diverge_and_reconverge() -> None:
     """An if and its else; after it all lanes of a warp execute the next line together."""

@@ -22,6 +22,8 @@ from warpmma.hardware import ptx_module, row_kernel
 from warpmma.isa import Spelling
 from warpmma.kernel import operation
 
+pytestmark = pytest.mark.quick
+
 DATA = Path(__file__).parents[1] / "data"
 
 

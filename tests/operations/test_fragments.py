@@ -14,6 +14,8 @@ import warpmma as wm
 from warpmma.errors import MnemonicError, OperandError, TargetError
 from warpmma.operations import MatrixMove, Operation, matrix_move, matrix_moves, operation, rows
 
+pytestmark = pytest.mark.quick
+
 MOVES = {move.mnemonic: move for move in matrix_moves()}
 SHARED = {name: move for name, move in MOVES.items() if ".shared." in name}
 RECORDING = Path(__file__).parents[1] / "data" / "h200_fragments.npz"

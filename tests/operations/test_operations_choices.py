@@ -15,6 +15,8 @@ from warpmma.operations import Operation, operation, operations
 from warpmma.operations.arithmetic.comparisons import FORMS
 from warpmma.registers import LANES
 
+pytestmark = pytest.mark.quick
+
 WORDS: dict[str, Callable[[Any, Any], bool]] = {
     name: getattr(operator, name) for name in ("eq", "ne", "lt", "le", "gt", "ge")
 } | {"lo": operator.lt, "ls": operator.le, "hi": operator.gt, "hs": operator.ge}  # fmt: skip

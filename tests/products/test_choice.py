@@ -17,6 +17,8 @@ from warpmma.errors import OperandError, ScaleError, WarpmmaError
 from warpmma.isa import Instruction, WarpgroupInstruction, instructions
 from warpmma.scaling import Quantized, quantize
 
+pytestmark = pytest.mark.quick
+
 F16 = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 SP = "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32"
 NVF4 = "mma.sync.aligned.m16n8k64.row.col.kind::mxf4nvf4.block_scale.scale_vec::4X.f32.e2m1.e2m1.f32.ue4m3"

@@ -14,6 +14,8 @@ import warpmma as wm
 from warpmma.formats import FORMATS, FloatFormat
 from warpmma.isa import parse
 
+pytestmark = pytest.mark.quick
+
 
 def rounded(fmt: FloatFormat) -> tuple[Array, Array]:
     """Values of f32, and the codes that they round to: numbers of a format, ties and what is beside these."""

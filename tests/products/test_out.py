@@ -13,6 +13,8 @@ from product_cases import Call, each_engine, small_tiles
 import warpmma as wm
 from warpmma.errors import OperandError
 
+pytestmark = pytest.mark.quick
+
 
 @each_engine
 def test_out_is_written_and_returned(engine: Any) -> None:

@@ -14,6 +14,8 @@ from product_cases import ENGINES, F16, FP8, MX, NVF4, SP, Call, added, check, d
 import warpmma as wm
 from warpmma.isa import Instruction, parse, parse_any
 
+pytestmark = pytest.mark.quick
+
 CUTS: list[tuple[int | list[int], int | None]] = [
     (1, None), (2, None), (3, None), (5, None), (100, None), (1, 16), (1, 32), (1, 48), (1, 1600), (2, 32), (3, 32),
     (4, 16), (100, 16), ([64, 23], None), ([16, 16, 55], None), ([80, 7], 32), ([87], None),

@@ -7,6 +7,8 @@ import pytest
 
 import warpmma as wm
 
+pytestmark = pytest.mark.quick
+
 ONE_LANE_RELEASES = """.version 8.6
 .target sm_90a
 .address_size 64

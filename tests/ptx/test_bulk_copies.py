@@ -12,6 +12,8 @@ import warpmma as wm
 from warpmma.errors import OperandError, PtxError
 from warpmma.machine import HazardError, Launch
 
+pytestmark = pytest.mark.quick
+
 HEAD = """.version 9.0
 .target sm_90
 .address_size 64

@@ -10,6 +10,8 @@ from warpgroup_kernels import F16, WORDS, codes, run, text
 
 from warpmma.machine import HazardError
 
+pytestmark = pytest.mark.quick
+
 STORES = """ld.global.u32 %v, [%at];
 mov.u32 %to, tile; mad.lo.u32 %to, %i, 4, %to; st.shared.u32 [%to], %v;"""
 COPIES = "mov.u32 %to, tile; mad.lo.u32 %to, %i, 4, %to; cp.async.ca.shared.global [%to], [%at], 4;"

@@ -16,6 +16,8 @@ from warpmma.errors import LimitError, OperandError, PtxError, TargetError
 from warpmma.machine import HazardError
 from warpmma.ptx.names.mangled_names import unmangled
 
+pytestmark = pytest.mark.quick
+
 HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
 NAMES = ["_Z5saxpyifPfS_", "_ZN3bar4tmplIfEEvPT_", "_ZN3bar4tmplIdEEvPT_", "_ZN3foo4onlyEv", "plain"]
 MODULE = HEAD + "".join(f".visible .entry {name}(.param .u64 {name}_param_0) {{ ret; }}\n" for name in NAMES)

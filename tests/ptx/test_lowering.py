@@ -30,6 +30,8 @@ from warpmma.ptx import read
 from warpmma.ptx.lower.linking import Linked, link
 from warpmma.ptx.storage.symbols import ModuleMemory
 
+pytestmark = pytest.mark.quick
+
 HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
 
 

@@ -14,6 +14,8 @@ from warpmma.errors import LimitError, OperandError, PtxError, TargetError
 from warpmma.kernel import Output
 from warpmma.machine import HazardError, Limit
 
+pytestmark = pytest.mark.quick
+
 HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
 ADD = (
     HEAD

@@ -23,6 +23,8 @@ from warpmma.ptx.text.syntax import (
     VectorOf,
 )
 
+pytestmark = pytest.mark.quick
+
 HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
 
 

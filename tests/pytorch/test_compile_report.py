@@ -12,6 +12,8 @@ import pytest
 import warpmma as wm
 from warpmma.torch.compile_report import CompileReport, calls_in
 
+pytestmark = pytest.mark.quick
+
 
 def launch(name: str, instructions: int, hazards: tuple[str, ...] = (), **order: int) -> Any:
     costs = SimpleNamespace(instructions={"a": instructions, "b": 1})

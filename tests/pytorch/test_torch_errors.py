@@ -14,6 +14,8 @@ from oracles import absent
 import warpmma as wm
 from warpmma.errors import OperandError, TargetError, UnsupportedError, WarpmmaError
 
+pytestmark = pytest.mark.quick
+
 SPARSE = "mma.sp::ordered_metadata.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32"
 TF32 = "mma.sync.aligned.m16n8k4.row.col.f32.tf32.tf32.f32"
 SCALED = "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.f32.e4m3.e4m3.f32.ue8m0"

@@ -9,6 +9,8 @@ from arrays import Array
 from warpmma.errors import RegisterError
 from warpmma.registers import Packing
 
+pytestmark = pytest.mark.quick
+
 PACKINGS = [
     Packing(slot=1, bits=1),
     Packing(slot=4, bits=4),

@@ -18,6 +18,8 @@ from warpmma.isa import Instruction, instructions
 from warpmma.layouts import Operand
 from warpmma.scaling import Quantized, block_size, quantize, rules
 
+pytestmark = pytest.mark.quick
+
 SCALED = list(
     {(i.a_type, i.b_type, i.stype, i.scales_per_row, i.sparse): i for i in instructions() if i.block_scale}.values()
 )

@@ -13,6 +13,8 @@ from warpmma.errors import OperandError, UnknownNameError
 from warpmma.show.drawing.drawing import box, document, group, line, path, style_sheet, text, text_width
 from warpmma.show.views import VIEWS
 
+pytestmark = pytest.mark.quick
+
 HOSTILE = "<&'\"> fill='#222222'"
 
 

@@ -10,6 +10,8 @@ from colour_vision import EYES, distance
 
 from warpmma.show import PALETTE, contrast
 
+pytestmark = pytest.mark.quick
+
 LINES = {"line", "strong", "faint", "pale", *(f"series{i}" for i in range(4))}
 FILLS = sorted(PALETTE.keys() - LINES - {"ink"})
 each_eye = pytest.mark.parametrize("eyes", EYES)

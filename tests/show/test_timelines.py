@@ -16,6 +16,8 @@ import warpmma as wm
 from warpmma.kernel import launch
 from warpmma.machine import Launch, Timeline
 
+pytestmark = pytest.mark.quick
+
 COPY = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
 RING = """.version 8.6
 .target sm_90

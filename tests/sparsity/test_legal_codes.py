@@ -12,6 +12,8 @@ from warpmma import sparsity
 from warpmma.errors import MetadataError, TargetError, UnsupportedError
 from warpmma.isa import TARGETS
 
+pytestmark = pytest.mark.quick
+
 BF16 = "mma.sp.sync.aligned.m16n8k32.row.col.f32.bf16.bf16.f32"
 SPARSE = [i for i in wm.instructions() if i.sparse]
 SORTED = {0b0100, 0b1000, 0b1001, 0b1100, 0b1101, 0b1110}

@@ -14,6 +14,8 @@ import warpmma as wm
 from warpmma.errors import OperandError
 from warpmma.testing import assert_close
 
+pytestmark = pytest.mark.quick
+
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 1e-300, 1e300, -1e300, 1.7e308, -1.7e308, np.inf, -np.inf, np.nan, -np.nan]
 TYPES = [np.float64, np.float32, np.float16, ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2]
 

@@ -14,6 +14,8 @@ from warpmma.formats import FORMATS, FloatFormat, Format
 from warpmma.testing import ulps
 from warpmma.testing.reading import distance
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.mark.parametrize("fmt", NARROW, ids=lambda f: f.name)
 def test_distances_of_all_pairs_of_narrow_codes(fmt: Format) -> None:

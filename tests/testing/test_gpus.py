@@ -15,6 +15,8 @@ from warpmma.isa import instructions
 from warpmma.kernel import HazardError
 from warpmma.testing import Gpu, assert_same_bits
 
+pytestmark = pytest.mark.quick
+
 
 def test_a_gpu_computes_what_the_package_does() -> None:
     gpu, rng = Gpu("sm_80"), np.random.default_rng(4)

@@ -12,6 +12,8 @@ from report_cases import report, rows
 from warpmma.formats import FORMATS, Format, IntegerFormat
 from warpmma.testing.reading import reader, reader_of
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.mark.parametrize("fmt", FORMATS.values(), ids=lambda f: f.name)
 @pytest.mark.alike(2)

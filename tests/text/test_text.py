@@ -6,6 +6,8 @@ import pytest
 
 from warpmma._text import ranges, table
 
+pytestmark = pytest.mark.quick
+
 
 @pytest.mark.parametrize(
     ("numbers", "text"),

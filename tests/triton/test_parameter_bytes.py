@@ -10,6 +10,8 @@ import warpmma as wm
 from warpmma.ptx import Parameter
 from warpmma.triton.launch_arguments import parameter_bytes
 
+pytestmark = pytest.mark.quick
+
 
 def encoded(type_: str, x: Any, size: int) -> bytes:
     return parameter_bytes([("x", type_, x)], [Parameter(name="p", type=f"u{8 * size}", offset=0, size=size)])

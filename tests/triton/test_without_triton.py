@@ -10,6 +10,8 @@ import pytest
 import warpmma as wm
 from warpmma.triton import environment, interface, session
 
+pytestmark = pytest.mark.quick
+
 
 def test_one_line_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "triton", None)
