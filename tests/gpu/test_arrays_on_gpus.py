@@ -110,7 +110,7 @@ TILES = {
 }
 
 
-@pytest.mark.alike(2)
+@pytest.mark.alike(3)
 @pytest.mark.parametrize("i", TILES, ids=[i.rsplit(".", 3)[-2] for i in TILES])
 def test_tiles_of_one_instruction(gpus: list[SimulatedGpu], i: str) -> None:
     record, rng = parse_any(i), np.random.default_rng(0)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from gpu_tensors import drawn, same
 from oracles import skip_without
 
 import warpmma as wm
@@ -33,17 +34,6 @@ def torch() -> Any:
     import torch
 
     return torch
-
-
-def drawn(torch: Any, *shape: int, dtype: str = "float32", seed: int = 0) -> Any:
-    made = torch.Generator().manual_seed(seed + sum(shape))
-    return torch.randn(*shape, generator=made).to(getattr(torch, dtype))
-
-
-def same(torch: Any, there: Any, here: Any) -> None:
-    assert there.device.type == "cuda" and there.dtype == here.dtype and there.shape == here.shape
-    bits = {2: torch.int16, 4: torch.int32, 8: torch.int64}[here.element_size()]
-    assert torch.equal(there.cpu().contiguous().view(bits), here.contiguous().view(bits))
 
 
 def function(torch: Any, x: Any, *, transposed: bool = False) -> Callable[..., Any]:

@@ -74,6 +74,7 @@ def agree(case: Case, name: str, order: str, dtype: Any = np.float16, *, last: b
     same(found.view(wide), np.ascontiguousarray(case.image(name, d)).view(wide))
 
 
+@pytest.mark.alike(2)
 @pytest.mark.parametrize("name", ["forward", "data", "weight"])
 @pytest.mark.parametrize(("case", "orders"), list(zip(CASES, ORDERS, strict=True)), ids=["2", "1", "3"])
 def test_every_gradient_and_dimension(case: Case, orders: dict[str, str], name: str) -> None:

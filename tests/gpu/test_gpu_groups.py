@@ -46,6 +46,7 @@ CASES: list[tuple[Any, dict[str, Any]]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.alike(2)
 @pytest.mark.parametrize(("dtype", "options"), CASES, ids=lambda x: getattr(x, "__name__", ""))
 def test_groups_of_rows(gpu: SimulatedGpu, dtype: Any, options: Any) -> None:
     a, b, ends = drawn(150, 40, dtype=dtype), drawn(4, 40, 12, dtype=dtype), [3, 3, 80, 141]

@@ -63,7 +63,7 @@ def agree(got: Quantized, expected: Quantized) -> None:
         same(whole.numpy(), np.asarray(expected.tensor_scale))
 
 
-@pytest.mark.alike(2)
+@pytest.mark.alike(3)
 @pytest.mark.parametrize("i", ALL, ids=lambda i: i[30:])
 @pytest.mark.parametrize("operand", ["A", "B"])
 def test_the_bits_are_the_cpu_s(gpu: SimulatedGpu, i: str, operand: Operand) -> None:

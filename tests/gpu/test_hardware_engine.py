@@ -51,7 +51,7 @@ def agree(**given: Any) -> None:
 
 
 @pytest.mark.alike(2)
-@pytest.mark.alike(2)
+@pytest.mark.alike(4)
 @pytest.mark.parametrize("case", EACH, ids=name)
 def test_every_layout(gpu: SimulatedGpu, case: tuple[str, MatrixInstruction]) -> None:
     target, instruction = case

@@ -58,6 +58,7 @@ def test_every_unit(case: RecipeCase) -> None:
     same(*compared(case, 1))
 
 
+@pytest.mark.alike(2)
 @pytest.mark.parametrize("case", [x for x in _units() if x in SPARSE][::4], ids=str)
 def test_sparse_products(case: RecipeCase) -> None:
     same(*compared(case, 2, sparse=True))

@@ -59,7 +59,7 @@ def sparse(i: str, *shape: int) -> Array:
     return np.where(np.random.default_rng(1).integers(0, 4, (*shape[:-1], 1)) == 0, x.dtype.type(0), x)
 
 
-@pytest.mark.alike(2)
+@pytest.mark.alike(3)
 @pytest.mark.parametrize(("i", "target"), EACH.items(), ids=[i.rsplit(".", 4)[-2] for i in EACH])
 def test_both_ways_to_give_a(gpu: SimulatedGpu, i: str, target: str) -> None:
     k = parse_any(i).k + 3 * wm.sparsity.pattern(i).width

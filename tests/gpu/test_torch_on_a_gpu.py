@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from gpu_tensors import drawn, same
 from oracles import skip_without
 
 import warpmma as wm
@@ -29,17 +30,6 @@ def torch() -> Any:
     import torch
 
     return torch
-
-
-def drawn(torch: Any, *shape: int, dtype: str = "float32", seed: int = 0) -> Any:
-    made = torch.Generator().manual_seed(seed + sum(shape))
-    return torch.randn(*shape, generator=made).to(getattr(torch, dtype))
-
-
-def same(torch: Any, there: Any, here: Any) -> None:
-    assert there.device.type == "cuda" and there.dtype == here.dtype and there.shape == here.shape
-    bits = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[here.element_size()]
-    assert torch.equal(there.detach().cpu().contiguous().view(bits), here.detach().contiguous().view(bits))
 
 
 def without_waiting(torch: Any, run: Callable[[], Any]) -> None:
