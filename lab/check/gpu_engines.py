@@ -30,7 +30,6 @@ from warpmma.formats import FORMATS
 from warpmma.gpu import (
     NOTHING,
     CudaGpu,
-    HardwareForm,
     Matrices,
     ProductForm,
     ProductKernel,
@@ -203,9 +202,7 @@ def compare(job: Job, seed: int, side: int) -> Outcome:
     form = ProductForm(recipe=case.recipe, k=case.k, width=case.width, scales=case.scales, result=case.recipe.d)
     kernels = {"cuda": kernel_of(form)}
     if case.instruction is not None:
-        kernels["hardware"] = hardware_kernel(
-            HardwareForm(instruction=case.instruction, target=case.target, result=case.recipe.d)
-        )
+        kernels["hardware"] = hardware_kernel(case.instruction, case.target, form)
     result = FORMATS[case.recipe.d].code_dtype
     _mine.room.start(list(kernels.values()), given, result)
     if len(_mine.expected) < side * side * result.itemsize:
