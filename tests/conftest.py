@@ -48,9 +48,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leave files without the mark out before they are imported: importing all takes longer than the quick tests."""
-    if config.getoption("markexpr") != "quick" or collection_path.suffix != ".py":
+    if (
+        config.getoption("markexpr") != "quick"
+        or collection_path.suffix != ".py"
+        or collection_path.name == "conftest.py"
+    ):
         return None
-    return collection_path.name != "conftest.py" and _QUICK not in collection_path.read_text()
+    return None if _QUICK in collection_path.read_text() else True
 
 
 def pytest_collection(session: pytest.Session) -> None:

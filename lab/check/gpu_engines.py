@@ -23,14 +23,13 @@ import numpy as np
 import numpy.typing as npt
 
 from lab.check.campaign import Campaign, Case, Job, Outcome
-from lab.generators import operands, recipe_cases
+from lab.generators import recipe_cases
 from warpmma.arithmetic import FusedDotAdd, GroupedDotAdd, IntegerSum, Recipe, recipe
 from warpmma.arithmetic.dispatch import native
 from warpmma.formats import FORMATS
 from warpmma.gpu import (
     NOTHING,
     CudaGpu,
-    HardwareForm,
     Matrices,
     ProductForm,
     ProductKernel,
@@ -39,6 +38,7 @@ from warpmma.gpu import (
     hardware_kernel,
     kernel_of,
 )
+from warpmma.hardware import drawn_nibbles, outer_codes
 from warpmma.isa import TARGETS, MatrixInstruction, instructions, warpgroup_instructions
 from warpmma.sparsity import SORTED_CODES, sparse_a
 
@@ -87,18 +87,12 @@ def hardware_cases(capability: tuple[int, int]) -> list[Case]:
 def drawn(job: Job, rng: Rng, side: int) -> dict[str, Array]:
     """Draw codes as `native.product` takes them, of `side` rows and columns."""
     case = job.case
-    x = operands(case.recipe, case.k, side, job.style, rng, case.scales)
-    of_c = np.empty(2 * side, x["c"].dtype)  # C[i, j] is the element i + j
-    of_c[::2], of_c[1::2] = x["c"], rng.permutation(x["c"])
+    x = outer_codes(case.recipe, case.k, side, job.style, rng, case.scales, sparse=bool(case.width))
+    of_c = x.pop("c")  # C[i, j] is the element i + j
     c = np.lib.stride_tricks.as_strided(of_c, (1, side, side), (0, of_c.itemsize, of_c.itemsize), writeable=False)
-    given = {"a": x["a"].T[None], "b": x["b"][None], "c": c}
-    if case.scales:
-        given |= {"scale_a": x["scale_a"].T[None], "scale_b": x["scale_b"][None]}
+    given = {"c": c, **{name: array[None] for name, array in x.items()}}
     if case.width:
-        b = np.repeat(x["b"], 2, axis=0)  # partners of each stored element
-        strangers = np.nonzero(rng.random(b.shape) < 0.05)
-        b[strangers] = b[rng.permutation(strangers[0]), strangers[1]]
-        given |= {"b": b[None], "chosen": _chosen(case, rng, side)[None]}
+        given["chosen"] = _chosen(case, rng, side)[None]
     return given
 
 
@@ -106,10 +100,7 @@ def _chosen(case: Case, rng: Rng, rows: int) -> Array:
     """Choose the rows that stored elements of A meet: mostly their partners, in a tenth of the rows any."""
     groups = case.k * 2 // case.width
     codes = SORTED_CODES if case.instruction is None else sparse_a(case.instruction).legal_codes(case.target)
-    nearby = [x for x in codes if x & 3 < 2 <= x >> 2] or codes
-    nibbles = rng.choice(np.array(sorted(nearby), np.uint8), (rows, groups))
-    some = rng.random(rows) < 0.1
-    nibbles[some] = rng.choice(np.array(sorted(codes), np.uint8), (int(some.sum()), groups))
+    nibbles = drawn_nibbles(codes, rows, groups, rng)
     if case.instruction is not None:
         return sparse_a(case.instruction).rows_met(nibbles)
     places = np.stack([nibbles & 3, nibbles >> 2], axis=-1) + 4 * np.arange(groups, dtype=np.uint8)[:, None]
@@ -211,9 +202,7 @@ def compare(job: Job, seed: int, side: int) -> Outcome:
     form = ProductForm(recipe=case.recipe, k=case.k, width=case.width, scales=case.scales, result=case.recipe.d)
     kernels = {"cuda": kernel_of(form)}
     if case.instruction is not None:
-        kernels["hardware"] = hardware_kernel(
-            HardwareForm(instruction=case.instruction, target=case.target, result=case.recipe.d)
-        )
+        kernels["hardware"] = hardware_kernel(case.instruction, case.target, form)
     result = FORMATS[case.recipe.d].code_dtype
     _mine.room.start(list(kernels.values()), given, result)
     if len(_mine.expected) < side * side * result.itemsize:

@@ -15,8 +15,6 @@ from warpmma.arithmetic import FusedDotAdd, recipe
 from warpmma.formats import floating
 from warpmma.products import prepare
 
-pytestmark = pytest.mark.quick
-
 HALF = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 WGMMA_FP8 = "wgmma.mma_async.sync.aligned.m64n64k32.f32.e4m3.e4m3"
 

@@ -13,8 +13,6 @@ import pytest
 from warpmma.cli import main
 from warpmma.cli.command_line import COMMANDS
 
-pytestmark = pytest.mark.quick
-
 Capture = pytest.CaptureFixture[str]
 
 

@@ -13,8 +13,6 @@ import pytest
 import warpmma as wm
 from warpmma.cli import main
 
-pytestmark = pytest.mark.quick
-
 ROOT = Path(__file__).parents[2]
 ROWS = dict(re.findall(r"^\| (`[a-z ]+`[a-z ]*) \| (.*) \|$", (ROOT / "docs/command_line.md").read_text(), re.M))
 MMA = "m16n8k16 f16 f32 dense"

@@ -13,8 +13,6 @@ import warpmma as wm
 from warpmma.cuda import nvrtc
 from warpmma.machine import HazardError
 
-pytestmark = pytest.mark.quick
-
 pipeline: Any = import_module("copy_pipeline")
 SOURCE = Path(pipeline.__file__).parent / "cuda" / "copy_pipeline.cu"
 NVRTC = pytest.mark.skipif(bool(nvrtc.why_no_nvrtc()), reason=nvrtc.why_no_nvrtc())

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from gpu_tensors import SPARSE
 from oracles import skip_without
 
 import warpmma as wm
@@ -18,14 +19,6 @@ pytestmark = pytest.mark.skipif(bool(why_no_gpu()), reason=why_no_gpu())
 
 F16 = "mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32"
 NVFP4 = "mma.sync.aligned.m16n8k64.row.col.kind::mxf4nvf4.block_scale.scale_vec::4X.f32.e2m1.e2m1.f32.ue4m3"
-SPARSE = {
-    F16: "sm_80",
-    "mma.sp.sync.aligned.m16n8k16.row.col.f32.tf32.tf32.f32": "sm_90",
-    "mma.sp.sync.aligned.m16n8k64.row.col.satfinite.s32.s8.u8.s32": "sm_90",
-    "mma.sp::ordered_metadata.sync.aligned.m16n8k128.row.col.s32.s4.s4.s32": "sm_80",
-    "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.f32.e3m2.e5m2.f32": "sm_120a",
-    "wgmma.mma_async.sp.sync.aligned.m64n8k64.f32.e4m3.e5m2": "sm_90a",
-}
 
 
 @pytest.fixture

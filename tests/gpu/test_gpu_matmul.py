@@ -21,6 +21,7 @@ pytestmark = pytest.mark.skipif(bool(nvrtc.why_no_nvrtc()), reason=nvrtc.why_no_
 F16 = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 E4M3 = "wgmma.mma_async.sync.aligned.m64n128k32.f32.e4m3.e4m3"
 MXFP8 = "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.f32.e4m3.e4m3.f32.ue8m0"
+NVFP4 = "mma.sync.aligned.m16n8k64.row.col.kind::mxf4nvf4.block_scale.scale_vec::4X.f32.e2m1.e2m1.f32.ue4m3"
 SIZES: Any = (("A", (20, 96)), ("B", (96, 24)))
 
 
@@ -126,6 +127,18 @@ def test_block_scales_on_a_gpu(gpu: SimulatedGpu) -> None:
     same(codes(d.numpy()), codes(wm.matmul(a, b, scale_a=scales[0], scale_b=scales[1], **options)))
     with pytest.raises(ScaleError, match="scales of A are float32"):
         wm.matmul(on(gpu, a), on(gpu, b), scale_a=on(gpu, scales[0].astype(np.float32)), scale_b=of_b, **options)
+
+
+def test_a_scale_with_a_sign_makes_nan_where_the_host_refuses_it(gpu: SimulatedGpu) -> None:
+    a, b = (np.full(s, 2, np.uint8) for s in ((16, 64), (64, 8)))  # ones of e2m1
+    scales = [np.full(s, 0x38, np.uint8) for s in ((16, 4), (4, 8))]  # ones of ue4m3
+    scales[0][3, 1] |= 0x80
+    options: Any = {"target": "sm_120a", "instruction": NVFP4}
+    with pytest.raises(ScaleError, match="has its top bit set"):
+        wm.matmul(a, b, scale_a=scales[0], scale_b=scales[1], **options)
+    of_a, of_b = (on(gpu, x) for x in scales)
+    d = wm.matmul(on(gpu, a), on(gpu, b), scale_a=of_a, scale_b=of_b, **options).numpy()
+    assert np.isnan(d[3]).all() and (np.delete(d, 3, axis=0) == 64).all()
 
 
 def test_choose_looks_at_arrays_on_a_gpu(gpu: SimulatedGpu) -> None:

@@ -12,9 +12,10 @@ from hardware_products import codes, drawn, layouts, on_hopper
 from simulated_gpu import GpuArray, SimulatedGpu
 
 import warpmma as wm
+from warpmma.arithmetic import recipe
 from warpmma.cuda import nvrtc
 from warpmma.errors import UnsupportedError
-from warpmma.gpu import HardwareForm, hardware_kernel
+from warpmma.gpu import ProductForm, hardware_kernel
 from warpmma.isa import MatrixInstruction, instructions, parse_any, warpgroup_instructions
 from warpmma.products import gpu_products
 
@@ -166,7 +167,7 @@ def test_block_scales(gpu: SimulatedGpu, monkeypatch: pytest.MonkeyPatch) -> Non
 def test_every_instruction_has_a_kernel_for_its_targets() -> None:
     """Kernels are made from records alone, of every target."""
     kernels = {
-        hardware_kernel(HardwareForm(instruction=i, target=target, result=i.d_type)).text
+        hardware_kernel(i, target, ProductForm(recipe=recipe(i, target), k=i.k, result=i.d_type)).text
         for target in ("sm_75", "sm_80", "sm_89", "sm_90", "sm_120a", "sm_90a")
         for i in (*instructions(target), *warpgroup_instructions(target))
         if not i.block_scale

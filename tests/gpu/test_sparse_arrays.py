@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from arrays import Array, same
+from gpu_tensors import SPARSE as EACH
 from simulated_gpu import GpuArray, SimulatedGpu
 
 import warpmma as wm
@@ -21,14 +22,6 @@ pytestmark = pytest.mark.skipif(bool(nvrtc.why_no_nvrtc()), reason=nvrtc.why_no_
 
 F16 = "mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32"
 BF16 = "mma.sp.sync.aligned.m16n8k32.row.col.f32.bf16.bf16.f32"
-EACH = {  # a pattern of each width, and a unit of each kind
-    F16: "sm_80",
-    "mma.sp.sync.aligned.m16n8k16.row.col.f32.tf32.tf32.f32": "sm_90",
-    "mma.sp.sync.aligned.m16n8k64.row.col.satfinite.s32.s8.u8.s32": "sm_90",
-    "mma.sp::ordered_metadata.sync.aligned.m16n8k128.row.col.s32.s4.s4.s32": "sm_80",
-    "mma.sp::ordered_metadata.sync.aligned.m16n8k64.row.col.kind::f8f6f4.f32.e3m2.e5m2.f32": "sm_120a",
-    "wgmma.mma_async.sp.sync.aligned.m64n8k64.f32.e4m3.e5m2": "sm_90a",
-}
 
 
 @pytest.fixture

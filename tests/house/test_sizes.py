@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
-pytestmark = pytest.mark.quick
-
 TESTS = Path(__file__).parents[1]
 
 

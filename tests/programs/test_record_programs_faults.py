@@ -14,8 +14,6 @@ from lab.programs.texts import SOURCES, read_text
 from warpmma import ptx
 from warpmma.machine import HazardError
 
-pytestmark = pytest.mark.quick
-
 FAULTS: dict[str, tuple[str, int, int, tuple[Any, ...]]] = {
     # kind, grid, block, arrays (an int: so many words of 0) and numbers
     "no_barrier": ("race", 1, 64, (64, 64)),

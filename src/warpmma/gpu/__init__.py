@@ -14,7 +14,7 @@ from .gathered import Coordinate, Digit, GatheredFactor, GatheredProduct
 from .grouped_launch import GroupedLaunch, grouped_kernel
 from .host_products import product_of_codes
 from .in_place import InPlace, product_in_place
-from .instruction_kernel import HardwareForm, check_gpu, hardware_kernel
+from .instruction_kernel import check_gpu, hardware_kernel
 from .kernel_text import SparseAs
 from .product_kernel import MOST_SLICES, OPTIONS, ProductForm, ProductKernel, kernel_of
 from .product_launch import ARGUMENT, NOTHING, Matrices, ProductLaunch
@@ -35,7 +35,6 @@ __all__ = [
     "GatheredProduct",
     "GpuTensor",
     "GroupedLaunch",
-    "HardwareForm",
     "HostCopies",
     "InPlace",
     "Matrices",

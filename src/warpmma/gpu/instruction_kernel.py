@@ -12,10 +12,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 
-from .._records import Shown
 from ..errors import UnsupportedError
 from ..isa import TARGETS, Instruction, MatrixInstruction, WarpgroupInstruction, printed
 from ..layouts import Layout, MatrixDescriptor, Operand
@@ -23,40 +21,13 @@ from ..registers import LANES
 from ..sparsity import sparse_a
 from .cuda_driver import CudaGpu
 from .kernel_text import source
-from .product_kernel import MOST_SLICES, THREADS, ProductKernel, format_constants
+from .product_kernel import MOST_SLICES, THREADS, ProductForm, ProductKernel, format_constants
 
 _WORDS = {"f32": "float", "f64": "double"}
 _CONSTRAINTS = {"float": "f", "double": "d", "u32": "r"}
 _VALUES = {"f64": "double", "s32": "int"}
 _LINES = 8  # rows of a core matrix, each of 16 bytes
 _CHUNK = 16
-
-
-@dataclass(frozen=True, kw_only=True)
-class HardwareForm(Shown):
-    """What a kernel computes by an instruction.
-
-    Attributes
-    ----------
-    instruction : Instruction or WarpgroupInstruction
-    target : str
-        For which it is compiled.
-    partial : bool
-        Whether chains end within k, and their results are added in f32.
-    to_tf32 : bool
-        Whether A and B, of f32, are rounded to tf32 first.
-    alpha : bool
-        Whether D is multiplied by a factor for each matrix of the batch.
-    result : str
-        Format to which D is rounded; D's own, where it is not.
-    """
-
-    instruction: MatrixInstruction
-    target: str
-    partial: bool = False
-    to_tf32: bool = False
-    alpha: bool = False
-    result: str
 
 
 def check_gpu(gpu: CudaGpu, target: str) -> None:
@@ -70,9 +41,11 @@ def check_gpu(gpu: CudaGpu, target: str) -> None:
 
 
 @cache
-def hardware_kernel(form: HardwareForm) -> ProductKernel:
-    """Return the kernel of a form; `UnsupportedError` for an instruction that has none."""
-    record = form.instruction
+def hardware_kernel(record: MatrixInstruction, target: str, form: ProductForm) -> ProductKernel:
+    """Return the kernel of an instruction for a target; `UnsupportedError` for one that has none.
+
+    The form says what results are; its recipe, which is the GPU's, and its k are not looked at.
+    """
     if record.block_scale or not isinstance(record, Instruction | WarpgroupInstruction):
         raise UnsupportedError(
             f"engine='hardware' does not do {record}: this was not tested on a GPU with block scales; use engine='cuda'"
@@ -94,7 +67,7 @@ def hardware_kernel(form: HardwareForm) -> ProductKernel:
         numbers |= {"WIDTH": sparse_a(record).pattern.width}
     formats = [format_constants(x, record.type(x)) for x in "ABCD"]  # type: ignore[arg-type]
     text = [
-        f"// {record}, for {form.target}",
+        f"// {record}, for {target}",
         *(f"#define {name} {value}" for name, value in numbers.items()), source("numbers.cuh"),
         f"typedef {'u64' if 'f64' in (record.a_type, d_type) else 'u32'} Code;",
         f"typedef {_VALUES.get(d_type, 'float')} Value;", *formats, format_constants("Result", form.result),
@@ -103,7 +76,7 @@ def hardware_kernel(form: HardwareForm) -> ProductKernel:
     ]  # fmt: skip
     return ProductKernel(
         text="\n".join(text), rows=record.m * (THREADS // team), columns=record.n * side_by_side,
-        instruction=record.k, arch=form.target,
+        instruction=record.k, arch=target,
     )  # fmt: skip
 
 

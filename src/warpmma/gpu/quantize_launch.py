@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import OperandError, UnsupportedError
+from ..errors import OperandError
 from ..formats import FORMATS, floating
 from .cuda_driver import gpu
 from .device_arrays import GpuTensor, empty_like, read, stream_of
 from .kernel_text import source
 from .product_kernel import format_constants
-from .text_kernel import MOST_DIMENSIONS, TextKernel, TextLaunch, merged
+from .text_kernel import MOST_DIMENSIONS, TextKernel, TextLaunch, put_strides
 
 _THREADS = 256
 _CLEAR, _PEAKS, _SCALES, _ELEMENTS = range(4)
@@ -86,13 +86,9 @@ def _launches(
     given["lane"], given["along"] = x.strides[-3 - along], x.strides[along]
     given["element_lane"], given["element_along"] = (columns, 1) if of_a else (1, columns)
     given["scale_lane"], given["scale_block"] = (blocks, 1) if of_a else (1, columns)
-    dimensions = merged(batch, x.strides[:-2])
-    if len(dimensions) > MOST_DIMENSIONS:
-        raise UnsupportedError(f"{who}: {operand} has {len(dimensions)} strides of a batch; expected a contiguous copy")
-    for i, (length, stride) in enumerate(dimensions):
-        given["sizes"][i], given["strides"][i] = length, stride
+    put_strides(given, batch, x.strides[:-2], f"{who}: {operand} has {{}} strides of a batch")
     each = -(-lanes * blocks // _THREADS)
-    given["dimensions"], given["matrices"], given["each"] = len(dimensions), matrices, each
+    given["matrices"], given["each"] = matrices, each
     given["across"] = not of_a
     of_matrices, of_blocks = -(-matrices // _THREADS), matrices * each
     passes = [(_ELEMENTS, of_blocks)]

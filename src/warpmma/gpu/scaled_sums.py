@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import OperandError, UnsupportedError
+from ..errors import OperandError
 from ..formats import FORMATS, floating
+from .batch_views import view
 from .cuda_driver import gpu
 from .device_arrays import read, stream_of
 from .kernel_text import source
 from .product_kernel import format_constants
-from .text_kernel import MOST_DIMENSIONS, TextKernel, TextLaunch, merged
+from .text_kernel import MOST_DIMENSIONS, TextKernel, TextLaunch, put_strides
 
 _THREADS = 256
 _SUMS = ("f16", "f32", "f64")
@@ -69,14 +70,8 @@ def scale_and_add(x: Any, c: Any, alpha: float, beta: float, *, fuse_c: bool = F
             expected = ", ".join(str(FORMATS[f].dtype) for f in _ADDENDS[of])
             raise OperandError(f"C is {numbers.dtype}; expected {expected}")
         addend = found
-        missing = len(sums.shape) - len(numbers.shape)
-        strides = (0 if n == 1 else s for n, s in zip(numbers.shape, numbers.strides, strict=True))
-        dimensions = merged(sums.shape, (*[0] * missing, *strides))
-        if len(dimensions) > MOST_DIMENSIONS:
-            raise UnsupportedError(f"C has {len(dimensions)} strides; expected a contiguous copy")
-        given["c"], given["dimensions"] = numbers.address, len(dimensions)
-        for i, (length, stride) in enumerate(dimensions):
-            given["sizes"][i], given["strides"][i] = length, stride
+        given["c"] = numbers.address
+        put_strides(given, sums.shape, view(numbers, sums.shape, 0).batch, "C has {} strides")
     grid = -(-int(given["count"]) // _THREADS)
     what = TextLaunch(kernel=_kernel(of, addend), grid=grid, threads=_THREADS, given=given.tobytes())
     gpu(sums.device).launch(what, stream)

@@ -25,7 +25,7 @@ from .batch_views import BatchView, runs, view
 from .cuda_driver import CudaGpu
 from .device_arrays import GpuTensor, empty_like, read
 from .kernel_text import source, sparse_text
-from .text_kernel import TextKernel
+from .text_kernel import TextKernel, TextLaunch
 
 _THREADS, _MOST_BLOCKS = 256, 1024
 _KIND = 60  # `kernels/sparse_check.cuh` has these numbers, and the structure
@@ -47,24 +47,6 @@ def _kernel_of(width: int, a_type: str, of_dense: bool) -> TextKernel:
     defined = [f"#define {name} {value}" for name, value in numbers.items()]
     text = [*defined, source("numbers.cuh"), sparse_text(width, a_type), source("sparse_check.cuh")]
     return TextKernel(text="\n".join(text), name="check")
-
-
-@dataclass(frozen=True, kw_only=True)
-class CheckLaunch(Shown):
-    """A launch of the check; the fields of its structure are `given`."""
-
-    kernel: TextKernel
-    grid: int
-    given: dict[str, int]
-
-    threads = _THREADS
-
-    def argument(self) -> bytes:
-        """Return the structure that the kernel takes."""
-        made = np.zeros((), _CHECK)
-        for name, value in self.given.items():
-            made[name] = value
-        return made.tobytes()
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,41 +124,42 @@ def first_fault(
     SparseFault or None
         The first of the first kind that there is.
     """
-    launches = _launches(x, width, a_type, defined, known)
-    blocks = sum(launch.grid for launch in launches)
+    kernel, checks = _kernel_of(width, a_type, defined is None), _checks(x, width, defined, known)
+    blocks = sum(grid for grid, _ in checks)
     if not blocks:
         return None
     room = empty_like(like, (8 * blocks,), FORMATS["u8"])
     at = read(room, "results of the check", stream).address
     found = np.empty(blocks, "<u8")
-    for launch, end in zip(launches, accumulate(launch.grid for launch in launches), strict=True):
-        launch.given["found"] = at + 8 * (end - launch.grid)
-        gpu.launch(launch, stream)
+    for (grid, given), end in zip(checks, accumulate(grid for grid, _ in checks), strict=True):
+        given["found"] = at + 8 * (end - grid)
+        gpu.launch(TextLaunch(kernel=kernel, grid=grid, threads=_THREADS, given=given.tobytes()), stream)
     gpu.fetch(at, found, stream)
     key = int(found.min())
     return None if key == _NONE else _fault(gpu, x, width if defined is None else 0, key, stream)
 
 
-def _launches(
-    x: GpuTensor, width: int, a_type: str, defined: Codes | None, known: Codes | None
-) -> list[CheckLaunch]:  # fmt: skip
-    """Return a launch for each run of the batch."""
+def _checks(x: GpuTensor, width: int, defined: Codes | None, known: Codes | None) -> list[tuple[int, Array]]:
+    """Return the blocks and the structure of a launch for each run of the batch; `found` is left open."""
     *batch, rows, groups, _ = _shape(x, width if defined is None else 0)
     inner = rows * groups
     numbers = BatchView(0, 1, tuple(accumulate(reversed([*batch[1:], inner]), mul))[::-1] if batch else (), ())
     own = view(x, tuple(batch), 2 if defined is None else 3)
     row, group, element = own.own[0], own.own[1] * (width if defined is None else 1), own.own[-1]
-    kernel, size = _kernel_of(width, a_type, defined is None), own.size
-    launches = []
+    size = own.size
+    checks = []
     for matrices, (run, number) in runs(tuple(batch), (own, numbers)):
         grid = min(-(-matrices * inner // _THREADS), _MOST_BLOCKS)
-        given = {
+        fields = {
             "from": run.address, "of_batch": size * run.batch[0], "of_row": size * row, "of_group": size * group,
             "of_element": size * element, "first": number.address, "of_first": number.batch[0], "matrices": matrices,
             "rows": rows, "groups": groups, "bytes": size, "defined": _mask(defined), "known": _mask(known),
         }  # fmt: skip
-        launches.append(CheckLaunch(kernel=kernel, grid=grid, given=given))
-    return launches
+        given = np.zeros((), _CHECK)
+        for name, value in fields.items():
+            given[name] = value
+        checks.append((grid, given))
+    return checks
 
 
 def _shape(x: GpuTensor, width: int) -> tuple[int, ...]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from .._records import Shown
+from ..errors import UnsupportedError
 
 MOST_DIMENSIONS = 16
 """Strides that a structure has room for."""
@@ -32,6 +34,22 @@ class TextLaunch(Shown):
     def argument(self) -> bytes:
         """Return the structure that the kernel takes."""
         return self.given
+
+
+def put_strides(given: Any, sizes: Sequence[int], strides: Sequence[int], what: str) -> None:
+    """Put dimensions, merged, into the fields `dimensions`, `sizes` and `strides` of a structure.
+
+    Raises
+    ------
+    UnsupportedError
+        Too many of them; `what` has these, such as "C has {} strides".
+    """
+    dimensions = merged(sizes, strides)
+    if len(dimensions) > MOST_DIMENSIONS:
+        raise UnsupportedError(f"{what.format(len(dimensions))}; expected a contiguous copy")
+    given["dimensions"] = len(dimensions)
+    for i, (length, stride) in enumerate(dimensions):
+        given["sizes"][i], given["strides"][i] = length, stride
 
 
 def merged(sizes: Sequence[int], strides: Sequence[int]) -> list[tuple[int, int]]:

@@ -70,12 +70,14 @@ if TYPE_CHECKING:  # what `_ORIGINS` says
     from .emitting import ptx_kernel, ptx_module, ptx_statement
     from .generators import STYLES as STYLES
     from .generators import MmaJob as MmaJob
+    from .generators import drawn_nibbles as drawn_nibbles
     from .generators import instruction_inputs as instruction_inputs
     from .generators import metadata_words as metadata_words
     from .generators import mixed as mixed
     from .generators import mma_jobs as mma_jobs
     from .generators import operands as operands
     from .generators import operation_inputs as operation_inputs
+    from .generators import outer_codes as outer_codes
     from .generators import random_codes as random_codes
     from .generators import signature as signature
     from .generators import styles as styles
@@ -93,8 +95,8 @@ _ORIGINS = {
     ),
     ".emitting": ("ptx_kernel", "ptx_module", "ptx_statement"),
     ".generators": (
-        "STYLES", "MmaJob", "instruction_inputs", "metadata_words", "mixed", "mma_jobs", "operands",
-        "operation_inputs", "random_codes", "signature", "styles", "with_exponents",
+        "STYLES", "MmaJob", "drawn_nibbles", "instruction_inputs", "metadata_words", "mixed", "mma_jobs", "operands",
+        "operation_inputs", "outer_codes", "random_codes", "signature", "styles", "with_exponents",
     ),
 }  # fmt: skip
 

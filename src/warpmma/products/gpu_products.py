@@ -18,7 +18,6 @@ from ..formats import Format
 from ..gpu import (
     CudaGpu,
     GpuTensor,
-    HardwareForm,
     InPlace,
     ProductForm,
     ProductKernel,
@@ -77,12 +76,7 @@ def kernel_on(device: CudaGpu, chain: Chain, form: ProductForm, target: str) -> 
         )
     if isinstance(chain.instruction, FloatFma):
         return kernel_of(form)
-    return hardware_kernel(
-        HardwareForm(
-            instruction=chain.instruction, target=target, partial=form.partial, to_tf32=form.to_tf32, alpha=form.alpha,
-            result=form.result,
-        )
-    )  # fmt: skip
+    return hardware_kernel(chain.instruction, target, form)
 
 
 def product_of_host(

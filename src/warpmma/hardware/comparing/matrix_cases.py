@@ -30,7 +30,7 @@ from ...isa import Instruction, MatrixInstruction, WarpgroupInstruction, instruc
 from ...scaling import pack_scales
 from ...sparsity import sparse_a
 from ..emitting import ptx_module
-from ..generators import operands, styles
+from ..generators import drawn_nibbles, outer_codes, styles
 from .findings import Found, MatrixDifference, Refused
 from .rooms import Room
 from .tile_kernels import TileVariant, columns_of, shared_image, tile_kernel, variants_of
@@ -137,31 +137,14 @@ class Drawn(Shown):
 def draw(group: MatrixGroup, style: str, side: int, seed: Sequence[int]) -> Drawn:
     """Draw operands in one style."""
     rng = np.random.default_rng([group.seed, side, *seed])
-    x = operands(group.recipe, group.k, side, style, rng, group.scales)
-    c = np.empty(2 * side + _FREE, x["c"].dtype)
-    c[: 2 * side : 2], c[1 : 2 * side : 2] = x["c"], rng.permutation(x["c"])
-    c[2 * side :] = 0
-    a, b = np.ascontiguousarray(x["a"].T), x["b"]
-    more: dict[str, Array] = {name: x[name] for name in ("scale_b",) if name in x}
-    if group.scales:
-        more["scale_a"] = np.ascontiguousarray(x["scale_a"].T)
+    x = outer_codes(group.recipe, group.k, side, style, rng, group.scales, sparse=bool(group.width))
+    x |= {name: np.ascontiguousarray(x[name]) for name in ("a", "scale_a") if name in x}
+    x["c"] = np.append(x["c"], np.zeros(_FREE, x["c"].dtype))
     if group.width:
-        b = np.repeat(b, 2, axis=0)  # partners of each stored element
-        strangers = np.nonzero(rng.random(b.shape) < 0.05)
-        b[strangers] = b[rng.permutation(strangers[0]), strangers[1]]
-        more |= dict(zip(("nibbles", "chosen"), _metadata(group, rng, side), strict=True))
-    return Drawn(a=a, b=b, c=c, **more)
-
-
-def _metadata(group: MatrixGroup, rng: np.random.Generator, rows: int) -> tuple[Array, Array]:
-    """Choose the rows that stored elements of A meet: mostly their partners, in a tenth of the rows any."""
-    sparse = sparse_a(group.records[0])
-    codes = np.array(sorted(sparse.legal_codes(group.target)), np.uint8)
-    nearby = np.array([x for x in codes if x & 3 < 2 <= x >> 2] or codes, np.uint8)
-    nibbles = rng.choice(nearby, (rows, sparse.groups))
-    some = rng.random(rows) < 0.1
-    nibbles[some] = rng.choice(codes, (int(some.sum()), sparse.groups))
-    return nibbles, sparse.rows_met(nibbles)
+        sparse = sparse_a(group.records[0])
+        x["nibbles"] = drawn_nibbles(sparse.legal_codes(group.target), side, sparse.groups, rng)
+        x["chosen"] = sparse.rows_met(x["nibbles"])
+    return Drawn(**x)
 
 
 def _tiled(record: MatrixInstruction, drawn: Drawn) -> tuple[int, int]:
