@@ -1,7 +1,7 @@
 """`atom` and `red` of a GPU beside the simulator: what they leave in memory, and what they return.
 
 1. A block is one warp with its own memory, global or shared as the form says; that of forms with generic addresses is
-   shared in every second piece.
+   shared in every second piece, if they have no cache policy.
 2. Lanes change different elements. In one of four pieces they change one to four elements together, if the form's
    operation gives the same in any order: integers, of `inc` and `dec` with one operand for all lanes. Memory alone is
    compared then, since what a lane reads depends on the order.
@@ -62,12 +62,16 @@ def atomic_kernel(row: Atomic, *, shared: bool = False) -> str:
     lines = loaded("offsets", ["%offset"], 32)
     lines += [line for x in "ab"[: row.values] for line in loaded(x, registers[x], bits)]
     lines += [POLICY] * row.hint
-    here, word, whole = pointed("memory", LANES * row.size, row.size), bits // 8, range(row.registers)
+    here, word = pointed("memory", LANES * row.size, row.size), bits // 8
+    moves = [
+        (f"ld.{{}}.b{bits} %m{i}, [{{}}+{word * i}];", f"st.{{}}.b{bits} [{{}}+{word * i}], %m{i};")
+        for i in range(row.registers)
+    ]
     if near:
         declared.append(f".shared .align 32 .b8 room[{LANES * row.size}]; .reg .b{bits} %m<{row.registers}>;")
         lines += [f"mov.u32 %here, room; mad.lo.u32 %mine, %lane, {row.size}, %here;", here]
-        lines += [f"ld.global.b{bits} %m{i}, [%at+{word * i}]; st.shared.b{bits} [%mine+{word * i}], %m{i};" for i in whole]
-        lines += ["add.u32 %close, %here, %offset; cvt.u64.u32 %far, %close; cvta.shared.u64 %far, %far;", "bar.sync 0;"]
+        lines += [x.format("global", "%at") + y.format("shared", "%mine") for x, y in moves]
+        lines += ["add.u32 %close, %here, %offset; cvt.u64.u32 %far, %close; cvta.shared.u64 %far, %far; bar.sync 0;"]
     else:
         lines += [pointed("memory", LANES * row.size), "cvt.u64.u32 %wide, %offset; add.u64 %far, %at, %wide;"]
     place = "%close" if row.space.startswith("shared") else "%far"
@@ -83,7 +87,7 @@ def atomic_kernel(row: Atomic, *, shared: bool = False) -> str:
         lines += stored("d", registers["d"], bits)
     if near:
         lines += ["bar.sync 0;", here]
-        lines += [f"ld.shared.b{bits} %m{i}, [%mine+{word * i}]; st.global.b{bits} [%at+{word * i}], %m{i};" for i in whole]
+        lines += [x.format("shared", "%mine") + y.format("global", "%at") for x, y in moves]
     return entry(["memory", "offsets", *used], declared, lines)
 
 
@@ -147,7 +151,8 @@ class AtomicForm(Shown):
         each = np.arange(blocks)[:, None], slots
         memory = rng.integers(0, 1 << 16, (blocks, LANES, row.registers)).astype(old.dtype)
         memory[each] = old.swapaxes(1, 2)
-        arrays = {"memory": memory, "offsets": (slots * row.size).astype(np.uint32), **dict(zip("ab", given, strict=False))}
+        arrays = {"memory": memory, "offsets": (slots * row.size).astype(np.uint32)}
+        arrays |= dict(zip("ab", given, strict=False))
         compared = ["memory"]
         operands: dict[str, list[Array]] = {"memory": [memory]}
         if not together:
@@ -156,7 +161,7 @@ class AtomicForm(Shown):
         if row.returns:
             arrays["d"] = np.zeros_like(old)
             compared += ["d"] * (not together)
-        shared = row.space == "generic" and bool(number % 2)
+        shared = row.space == "generic" and not row.hint and bool(number % 2)
         return LaunchedWork(
             text=atomic_kernel(row, shared=shared), arrays=arrays, compared=tuple(compared), operands=operands
         )  # fmt: skip

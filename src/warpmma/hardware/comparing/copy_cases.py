@@ -23,7 +23,7 @@ from ..._records import Shown
 from ...operations import AsyncStore, Atomic, BulkCopy, Copy, CopyGroup, InstructionRow, row, rows
 from ...registers import LANES
 from .atomic_cases import atomic_values
-from .kernel_parts import CLUSTER_SYNC, POLICY, barrier_made, barrier_waited, dumped, entry, filled, loaded, pointed, stored
+from .kernel_parts import POLICY, barrier_made, barrier_waited, dumped, entry, expected, filled, loaded, pointed, stored
 from .launched_cases import LaunchedWork, Place
 
 __all__ = ["AsyncForm", "async_forms"]
@@ -84,16 +84,17 @@ def _peer(to: str, mask: bool) -> list[str]:
 
 
 def _kernel(
-    arrays: dict[str, Array], lines: Sequence[str], compared: Sequence[str], declared: str = "", *, pairs: bool = False
+    arrays: dict[str, Array], lines: Sequence[str], compared: Sequence[str], declared: str = "", *, pairs: bool = False,
+    outputs: int,
 ) -> LaunchedWork:  # fmt: skip
-    """Fill shared memory, do something, and write it back."""
+    """Fill shared memory, do something, and write it back; `outputs` bytes are copied."""
     offsets = [line for x in _OFFSETS if x in arrays for line in loaded(x, [f"%{x}"], 32)]
     text = entry(
         arrays, [_SHARED_ROOM, _REGISTERS, declared],
         [_HERE, *filled("near", "%mine", _NEAR), *offsets, *lines, *dumped("near", "%mine", _NEAR)],
         pairs=pairs,
     )  # fmt: skip
-    return LaunchedWork(text=text, arrays=arrays, compared=tuple(compared))
+    return LaunchedWork(text=text, arrays=arrays, compared=tuple(compared), outputs=outputs)
 
 
 def _copies(made: Copy, blocks: int, number: int, rng: np.random.Generator) -> LaunchedWork:
@@ -111,7 +112,7 @@ def _copies(made: Copy, blocks: int, number: int, rng: np.random.Generator) -> L
         pointed("far", _FAR), "cvt.u64.u32 %wide, %origin; add.u64 %q, %at, %wide;",
         f"{made} {', '.join(operands)};", "cp.async.commit_group; cp.async.wait_group 0;", "bar.sync 0;",
     ]  # fmt: skip
-    return _kernel(arrays, lines, ["near"])
+    return _kernel(arrays, lines, ["near"], outputs=blocks * LANES * size)
 
 
 def _places(blocks: int, rng: np.random.Generator, same: bool) -> dict[str, Array]:
@@ -153,10 +154,15 @@ def _bulk(made: BulkCopy, blocks: int, rng: np.random.Generator) -> LaunchedWork
     if made.grouped:
         lines += ["fence.proxy.async; bar.sync 0;", copy]
         lines += ["cp.async.bulk.commit_group; cp.async.bulk.wait_group 0;", "bar.sync 0;"]
-        return _kernel(arrays, lines, ["near", "far"])
+        return _kernel(arrays, lines, ["near", "far"], outputs=int(arrays["bytes"].sum()))
     total = arrays["bytes"].sum(axis=-1, keepdims=True, dtype=np.uint32)
     arrays |= _counted(total[np.arange(blocks) ^ 1] if pairs else total, blocks)
-    lines += [*barrier_made(pairs=pairs), *_expected(pairs), *(_peer("%p", made.multicast) if pairs else ()), copy]
+    lines += [
+        *barrier_made(pairs=pairs),
+        *expected("total", pairs=pairs),
+        *(_peer("%p", made.multicast) if pairs else ()),
+        copy,
+    ]
     return _kernel(arrays, [*lines, *barrier_waited("waited", pairs=pairs)], ["near", "waited"], pairs=pairs)
 
 
@@ -164,14 +170,6 @@ def _counted(total: Array, blocks: int) -> dict[str, Array]:
     """Make the bytes that the mbarrier is told to expect, and whether the wait for them ended."""
     shape = (blocks, 1, LANES)
     return {"total": np.broadcast_to(total, shape).astype(np.uint32), "waited": np.zeros(shape, np.uint32)}
-
-
-def _expected(pairs: bool) -> list[str]:
-    return [
-        ".reg .b32 %total;", *loaded("total", ["%total"], 32),
-        "@%first mbarrier.arrive.expect_tx.shared.b64 _, [%bar], %total;",
-        CLUSTER_SYNC if pairs else "bar.sync 0;",
-    ]  # fmt: skip
 
 
 def _stores(made: AsyncStore, blocks: int, rng: np.random.Generator) -> LaunchedWork:
@@ -194,10 +192,12 @@ def _stores(made: AsyncStore, blocks: int, rng: np.random.Generator) -> Launched
     names = {"p": "%p", "m": "%theirs"}
     lines = [
         *loaded("given", registers, made.bits), "add.u32 %p, %here, %to;", *barrier_made(pairs=True),
-        *_expected(True), *_peer("%p", False), made.statement(lambda name: names.get(name, f"%{name}")),
+        *expected("total", pairs=True), *_peer("%p", False), made.statement(lambda name: names.get(name, f"%{name}")),
         *barrier_waited("waited", pairs=True),
     ]  # fmt: skip
-    return _kernel(arrays, lines, ["near", "waited"], f".reg .b{made.bits} %a<{made.count}>;", pairs=True)
+    return _kernel(
+        arrays, lines, ["near", "waited"], f".reg .b{made.bits} %a<{made.count}>;", pairs=True, outputs=given.nbytes
+    )
 
 
 def _groups(mnemonic: str, blocks: int, rng: np.random.Generator) -> LaunchedWork:
@@ -216,7 +216,7 @@ def _groups(mnemonic: str, blocks: int, rng: np.random.Generator) -> LaunchedWor
             f"cp.async.ca.shared.global [%near+{half + 512}], [%at+1024], 8;", "cp.async.wait_group 2;",
             f"ld.shared.v4.b32 {four}, [%near];", *stored("early", words, 32), last, "bar.sync 0;",
         ]  # fmt: skip
-        return _kernel(arrays, lines, ["near", "early"], declared)
+        return _kernel(arrays, lines, ["near", "early"], declared, outputs=blocks * 40 * LANES)
     read = ".read" if mnemonic.endswith(".read") else ""
     again = [f"st.shared.v4.b32 [%near], {four};"] if read else [f"ld.global.v4.b32 {four}, [%at];"]
     lines += [
@@ -227,4 +227,4 @@ def _groups(mnemonic: str, blocks: int, rng: np.random.Generator) -> LaunchedWor
         f"st.shared.v4.b32 [%near+1024], {four};", f"cp.async.bulk.wait_group{read} 0; cp.async.bulk.wait_group 0;",
         "bar.sync 0;",
     ]  # fmt: skip
-    return _kernel(arrays, lines, ["near", "far"], declared)
+    return _kernel(arrays, lines, ["near", "far"], declared, outputs=blocks * 32 * LANES)

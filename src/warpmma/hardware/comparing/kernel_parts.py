@@ -10,7 +10,10 @@ from collections.abc import Iterable, Sequence
 from ...registers import LANES
 from .launched_cases import ENTRY
 
-__all__ = ["CHUNK", "POLICY", "CLUSTER_SYNC", "barrier_made", "barrier_waited", "dumped", "entry", "filled", "loaded", "pointed", "stored"]
+__all__ = [
+    "CHUNK", "CLUSTER_SYNC", "POLICY", "barrier_made", "barrier_waited", "dumped", "entry", "expected", "filled",
+    "loaded", "pointed", "stored",
+]  # fmt: skip
 
 CHUNK = 16 * LANES
 """Bytes that a warp moves at once between global and shared memory."""
@@ -24,12 +27,33 @@ CLUSTER_SYNC = "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"
 _FOUR = "{%v0, %v1, %v2, %v3}"
 
 
-def entry(parameters: Iterable[str], declared: Iterable[str], lines: Iterable[str], *, pairs: bool = False) -> str:
-    """Return an entry whose parameters are addresses; its blocks may be in clusters of two."""
-    given = ", ".join(f".param .u64 p_{x}" for x in parameters)
+def entry(
+    parameters: Iterable[str], declared: Iterable[str], lines: Iterable[str], *, pairs: bool = False, structure: int = 0
+) -> str:  # fmt: skip
+    """Return an entry.
+
+    Parameters
+    ----------
+    parameters : iterable of str
+        Names of arrays, whose addresses they are.
+    declared, lines : iterable of str
+        Declarations, and the body.
+    pairs : bool
+        Whether blocks are in clusters of two.
+    structure : int
+        Bytes of one parameter `given` that has the addresses instead, if not 0.
+    """
+    names = list(parameters)
+    given = ", ".join(f".param .u64 p_{x}" for x in names)
+    body = "\n".join([*lines, "ret;", "}"])
+    if structure:
+        given = f".param .align 16 .b8 given[{structure}]"
+        for i, x in enumerate(names):
+            body = body.replace(f"[p_{x}]", f"[given+{8 * i}]")
     return "\n".join([
-        f".visible .entry {ENTRY}({given}){' .reqnctapercluster 2' * pairs} {{", ".reg .b32 %lane, %block, %v<4>; .reg .b64 %at;", *declared,
-        "mov.u32 %lane, %tid.x; mov.u32 %block, %ctaid.x;", *lines, "ret;", "}",
+        f".visible .entry {ENTRY}({given}){' .reqnctapercluster 2' * pairs} {{",
+        ".reg .b32 %lane, %block, %v<4>; .reg .b64 %at;", *declared,
+        "mov.u32 %lane, %tid.x; mov.u32 %block, %ctaid.x;", body,
     ])  # fmt: skip
 
 
@@ -84,6 +108,14 @@ def barrier_made(*, pairs: bool = False) -> list[str]:
         "@%first mbarrier.init.shared.b64 [%bar], 1;",
         f"fence.mbarrier_init.release.cluster; fence.proxy.async; {CLUSTER_SYNC if pairs else 'bar.sync 0;'}",
     ]
+
+
+def expected(parameter: str, *, pairs: bool = False) -> list[str]:
+    """Tell `%bar` to expect bytes, from an array `[block, lane]`."""
+    return [
+        ".reg .b32 %total;", *loaded(parameter, ["%total"], 32),
+        "@%first mbarrier.arrive.expect_tx.shared.b64 _, [%bar], %total;", CLUSTER_SYNC if pairs else "bar.sync 0;",
+    ]  # fmt: skip
 
 
 def barrier_waited(parameter: str, *, pairs: bool = False, test: bool = False) -> list[str]:

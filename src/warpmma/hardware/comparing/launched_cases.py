@@ -31,6 +31,8 @@ __all__ = ["ENTRY", "LaunchComparison", "LaunchedForm", "LaunchedWork", "Place",
 ENTRY = "compared"
 """Name of the entry of each kernel."""
 
+_HEAD = 64  # bytes of addresses before a tail
+
 Place = Callable[[str, int], int]
 """From the name of an array and its bytes to its address on the GPU."""
 
@@ -49,6 +51,10 @@ class LaunchedWork(Shown):
         The arrays that are compared.
     operands : dict of str to tuple of ndarray
         Of a compared array, others of its shape: their elements explain a difference at their place.
+    outputs : int or None
+        How many elements the kernel writes, if fewer than are compared.
+    tail : bytes
+        What the kernel's one parameter has behind the addresses, from byte 64 on.
     threads : int
         Of a block.
     """
@@ -57,12 +63,19 @@ class LaunchedWork(Shown):
     arrays: Mapping[str, Array]
     compared: tuple[str, ...]
     operands: Mapping[str, Sequence[Array]] = field(default_factory=dict)
+    outputs: int | None = None
+    tail: bytes = b""
     threads: int = LANES
 
     @property
     def blocks(self) -> int:
         """Return how many there are."""
         return len(next(iter(self.arrays.values())))
+
+    def given(self, addresses: Mapping[str, int]) -> bytes:
+        """Return the bytes of the parameters."""
+        words = b"".join(addresses[name].to_bytes(8, "little") for name in self.arrays)
+        return words.ljust(_HEAD, b"\0") + self.tail if self.tail else words
 
 
 class LaunchedForm(Protocol):
@@ -84,8 +97,7 @@ def launched_in_simulator(text: str, target: str, work: LaunchedWork, addresses:
     """Run a module on copies of the arrays, at these addresses; return what they become."""
     device = Device(target)
     placed = {name: device.map(np.ascontiguousarray(x).copy(), addresses[name]) for name, x in work.arrays.items()}
-    given = b"".join(addresses[name].to_bytes(8, "little") for name in work.arrays)
-    load(text)[ENTRY].launch(device, work.blocks, work.threads, params=given, hazards="off")
+    load(text)[ENTRY].launch(device, work.blocks, work.threads, params=work.given(addresses), hazards="off")
     return {name: placed[name].numpy() for name in work.compared}
 
 
@@ -137,9 +149,8 @@ class LaunchComparison(Shown):
             expected = launched_in_simulator(text, room.target, work, addresses)
         except WarpmmaError as error:
             raise UnsupportedError(f"not simulated: {str(error).splitlines()[0]}") from error
-        words = np.array(list(addresses.values()), np.uint64).tobytes()
-        kernel = TextKernel(text=text, name=ENTRY)
-        room.launch(TextLaunch(kernel=kernel, grid=work.blocks, threads=work.threads, given=words))
+        kernel, given = TextKernel(text=text, name=ENTRY), work.given(addresses)
+        room.launch(TextLaunch(kernel=kernel, grid=work.blocks, threads=work.threads, given=given))
         outputs = differences = 0
         first = None
         for name, ours in expected.items():
@@ -153,4 +164,4 @@ class LaunchComparison(Shown):
                 first = PlaceDifference(
                     array=name, immediates=place, given=given, gpu=(int(theirs[place]),), model=(int(ours[place]),)
                 )
-        return Found(outputs=outputs, differences=differences, first=first)
+        return Found(outputs=work.outputs or outputs, differences=differences, first=first)

@@ -22,7 +22,7 @@ from ..._records import Shown
 from ...isa import TARGETS
 from ...operations import Mbarrier, rows
 from ...registers import LANES
-from .kernel_parts import CHUNK, barrier_waited, dumped, entry, filled, loaded, pointed, stored
+from .kernel_parts import CHUNK, barrier_waited, dumped, entry, filled, loaded, pointed
 from .launched_cases import LaunchedWork, Place
 
 __all__ = ["MbarrierForm", "mbarrier_forms"]

@@ -1,0 +1,63 @@
+"""Comparisons of what needs kernels of several instructions: `wmma`, atomics, asynchronous forms, loads and stores."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+
+from ...operations import Atomic, rows
+from .access_cases import AccessForm, access_forms
+from .atomic_cases import AtomicForm, atomic_forms
+from .campaign import ComparedGroup
+from .copy_cases import AsyncForm, async_forms
+from .launched_cases import LaunchComparison, LaunchedForm
+from .mbarrier_cases import MbarrierForm, mbarrier_forms
+from .tensor_cases import TensorForm, tensor_forms
+from .wmma_cases import WmmaForm, wmma_forms
+
+__all__ = ["LAUNCHED_PARTS", "launched_groups", "launched_left_out"]
+
+LAUNCHED_PARTS: Mapping[str, int] = MappingProxyType({"wmma": 10, "atomic": 100, "asynchronous": 1000, "access": 1000})
+"""Kinds of the report, and by what the outputs that are asked for are divided: those of moves depend on little."""
+
+
+def _forms(target: str) -> Iterator[tuple[LaunchedForm, str, int]]:
+    """Give each form, its kind, and the blocks of a piece of work at most."""
+    yield from ((WmmaForm(form=x), "wmma", 1024) for x in wmma_forms(target))
+    yield from ((AtomicForm(row=x), "atomic", 1024) for x in atomic_forms(target))
+    yield from ((AsyncForm(row=x), "asynchronous", 64) for x in async_forms(target))
+    yield from ((MbarrierForm(row=x), "asynchronous", 16) for x in mbarrier_forms(target))
+    yield from ((TensorForm(row=x), "asynchronous", 16) for x in tensor_forms(target))
+    yield from ((AccessForm(row=x), "access", 256) for x in access_forms(target))
+
+
+def launched_groups(target: str, blocks: int, seed: int, fits: Callable[[str], bool]) -> list[ComparedGroup]:
+    """List comparisons of the forms whose names fit, each in kernels of up to so many blocks, a power of two from 2."""
+    return [
+        LaunchComparison(form=form, kind=kind, part=LAUNCHED_PARTS[kind], blocks=min(blocks, most), seed=seed)
+        for form, kind, most in _forms(target) if fits(form.name)
+    ]  # fmt: skip
+
+
+def launched_left_out(target: str) -> dict[str, str]:
+    """Say which instructions that are no operations are not compared, and why: by opcode, or by mnemonic."""
+    every = rows(target)
+    kept = {name for group in launched_groups(target, 2, 0, lambda name: True) for name in group.names}
+    others = {row.mnemonic: _WHY[type(row).__name__] for row in every if type(row).__name__ in _WHY}
+    others |= {x.mnemonic: _SUM for x in every if isinstance(x, Atomic) and x.mnemonic not in kept}
+    mixed = {row.mnemonic.partition(".")[0] for row in every if row.mnemonic not in others}
+    found = {}
+    for name, why in others.items():
+        opcode = name.partition(".")[0]
+        found[name if opcode in mixed else opcode] = why
+    return found
+
+
+_SUM = "ptxas makes one sum of integers of it, whose bits are those of no sum of floats"
+_ORDER, _NOTHING, _MAPS = "it orders others", "it has no result", "of tensor maps: lab.record.tensor_maps has them"
+_WHY: Mapping[str, str] = MappingProxyType({
+    "Barrier": "of several warps: lab.record has them", "Fence": _ORDER, "WarpgroupGroup": _ORDER,
+    "MapReplacement": _MAPS, "MapPublication": _MAPS, "CacheControl": _NOTHING, "Hint": _NOTHING, "Exit": _NOTHING,
+    "Trap": "it ends the kernel", "CachePolicy": "its result is opaque, and changes no bit",
+    "Stack": "results depend on where memory lies",
+})  # fmt: skip
