@@ -7,6 +7,8 @@
 3. Global and shared memory are the block's, local memory is the lane's. Generic addresses are of global memory, and in
    every second piece of shared memory, if the form is not for global memory alone. Constant memory and parameters of an
    entry are read at drawn places; parameters of a function are written by its caller, and read by the function.
+4. Forms that differ in the letter of the type alone, as `ld.b32`, `ld.u32`, `ld.s32` and `ld.f32`, run by turns, and
+   are counted under the first.
 """
 
 from __future__ import annotations
@@ -35,35 +37,40 @@ _CRASHES = (8, 16)  # elements, and their bits
 Lines = list[str]
 
 
-def access_forms(target: str) -> Iterator[Access]:
-    """List the forms of a target."""
-    return (x for x in rows(target) if isinstance(x, Access))
+def access_forms(target: str) -> Iterator[tuple[Access, ...]]:
+    """List the forms of a target: those that differ in the letter of the type alone together (rule 4)."""
+    found: dict[str, list[Access]] = {}
+    for row in rows(target):
+        if isinstance(row, Access):
+            found.setdefault(f"{row.mnemonic.rpartition('.')[0]}.b{row.bits}", []).append(row)
+    return (tuple(sorted(some, key=lambda row: row.mnemonic)) for some in found.values())
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AccessForm(Shown):
-    """One `ld`, `ldu` or `st`, for `LaunchComparison`."""
+    """Some `ld`, `ldu` or `st`, for `LaunchComparison`; the first has a type of bits."""
 
-    row: Access
+    rows: tuple[Access, ...]
 
     @property
     def name(self) -> str:
-        """Return the mnemonic."""
-        return self.row.mnemonic
+        """Return the mnemonic of the first."""
+        return self.rows[0].mnemonic
 
     @property
     def ptx(self) -> tuple[int, int]:
-        """Return the version that has it."""
-        return self.row.ptx
+        """Return the version that has them."""
+        return max(row.ptx for row in self.rows)
 
     def work(self, target: str, blocks: int, number: int, rng: np.random.Generator, place: Place) -> LaunchedWork:
         """Make the kernel and the arrays of a piece of work."""
-        row = self.row
+        round_, turn = divmod(number, len(self.rows))
+        row = self.rows[turn]
         classes = _CLASSES.get(row.bits, (64,)) if row.type[0] in "bsu" else (max(16, row.bits),)
         if row.direction == "load" and (row.count, row.bits) == _CRASHES:
             classes = classes[1:]
-        width = classes[number // 2 % len(classes)]
-        return _WAYS[_way(row, number)](row, blocks, width, rng)
+        width = classes[round_ // 2 % len(classes)]
+        return _WAYS[_way(row, round_)](row, blocks, width, rng)
 
 
 def _way(row: Access, number: int) -> str:
@@ -120,7 +127,7 @@ def _made(
     load = row.direction == "load"
     return LaunchedWork(
         text=text + entry(arrays, declared, lines, structure=_HEAD + len(tail) if tail else 0), arrays=arrays,
-        compared=("values" if load else "memory",), outputs=arrays["values"].size, tail=tail,
+        compared=("values" if load else "memory",), outputs=len(arrays["values"]) * LANES, tail=tail,
     )  # fmt: skip
 
 

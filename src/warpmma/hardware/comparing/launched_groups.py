@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
+from ...isa import warpgroup_instructions
 from ...operations import Atomic, rows
 from .access_cases import AccessForm, access_forms
 from .atomic_cases import AtomicForm, atomic_forms
@@ -17,35 +18,41 @@ from .wmma_cases import WmmaForm, wmma_forms
 
 __all__ = ["LAUNCHED_PARTS", "launched_groups", "launched_left_out"]
 
-LAUNCHED_PARTS: Mapping[str, int] = MappingProxyType({"wmma": 10, "atomic": 100, "asynchronous": 1000, "access": 1000})
+LAUNCHED_PARTS: Mapping[str, int] = MappingProxyType({"wmma": 10, "atomic": 100, "asynchronous": 1000, "access": 2000})
 """Kinds of the report, and by what the outputs that are asked for are divided: those of moves depend on little."""
 
 
-def _forms(target: str) -> Iterator[tuple[LaunchedForm, str, int]]:
-    """Give each form, its kind, and the blocks of a piece of work at most."""
-    yield from ((WmmaForm(form=x), "wmma", 1024) for x in wmma_forms(target))
-    yield from ((AtomicForm(row=x), "atomic", 1024) for x in atomic_forms(target))
-    yield from ((AsyncForm(row=x), "asynchronous", 64) for x in async_forms(target))
-    yield from ((MbarrierForm(row=x), "asynchronous", 16) for x in mbarrier_forms(target))
-    yield from ((TensorForm(row=x), "asynchronous", 16) for x in tensor_forms(target))
-    yield from ((AccessForm(row=x), "access", 256) for x in access_forms(target))
+def _forms(target: str) -> Iterator[tuple[LaunchedForm, str, int, Sequence[str]]]:
+    """Give each form, its kind, the blocks of a piece of work at most, and its mnemonics."""
+    for x in wmma_forms(target):
+        yield WmmaForm(form=x), "wmma", 1024, (str(x),)
+    one = (
+        (atomic_forms, AtomicForm, "atomic", 1024), (async_forms, AsyncForm, "asynchronous", 64),
+        (mbarrier_forms, MbarrierForm, "asynchronous", 16), (tensor_forms, TensorForm, "asynchronous", 16),
+    )  # fmt: skip
+    for forms, make, kind, most in one:
+        for row in forms(target):  # type: ignore[operator]
+            yield make(row=row), kind, most, (row.mnemonic,)  # type: ignore[operator]
+    for some in access_forms(target):
+        yield AccessForm(rows=some), "access", 64, [row.mnemonic for row in some]
 
 
 def launched_groups(target: str, blocks: int, seed: int, fits: Callable[[str], bool]) -> list[ComparedGroup]:
     """List comparisons of the forms whose names fit, each in kernels of up to so many blocks, a power of two from 2."""
     return [
         LaunchComparison(form=form, kind=kind, part=LAUNCHED_PARTS[kind], blocks=min(blocks, most), seed=seed)
-        for form, kind, most in _forms(target) if fits(form.name)
+        for form, kind, most, names in _forms(target) if any(map(fits, names))
     ]  # fmt: skip
 
 
 def launched_left_out(target: str) -> dict[str, str]:
     """Say which instructions that are no operations are not compared, and why: by opcode, or by mnemonic."""
-    every = rows(target)
-    kept = {name for group in launched_groups(target, 2, 0, lambda name: True) for name in group.names}
+    every = list(rows(target))
+    kept = {row.mnemonic for row in atomic_forms(target)}
     others = {row.mnemonic: _WHY[type(row).__name__] for row in every if type(row).__name__ in _WHY}
     others |= {x.mnemonic: _SUM for x in every if isinstance(x, Atomic) and x.mnemonic not in kept}
-    mixed = {row.mnemonic.partition(".")[0] for row in every if row.mnemonic not in others}
+    compared = [*(row.mnemonic for row in every), *map(str, warpgroup_instructions(target))]
+    mixed = {name.partition(".")[0] for name in compared if name not in others}
     found = {}
     for name, why in others.items():
         opcode = name.partition(".")[0]
