@@ -163,7 +163,13 @@ def _bulk(made: BulkCopy, blocks: int, rng: np.random.Generator) -> LaunchedWork
         *(_peer("%p", made.multicast) if pairs else ()),
         copy,
     ]
-    return _kernel(arrays, [*lines, *barrier_waited("waited", pairs=pairs)], ["near", "waited"], pairs=pairs)
+    return _kernel(
+        arrays,
+        [*lines, *barrier_waited("waited", pairs=pairs)],
+        ["near", "waited"],
+        pairs=pairs,
+        outputs=int(total.sum()),
+    )
 
 
 def _counted(total: Array, blocks: int) -> dict[str, Array]:
