@@ -219,7 +219,7 @@ def _groups(mnemonic: str, blocks: int, rng: np.random.Generator) -> LaunchedWor
         lines += [
             "bar.sync 0;", "cp.async.cg.shared.global [%near], [%at], 16; cp.async.commit_group;",
             f"cp.async.ca.shared.global [%near+{half}], [%at+512], 16; cp.async.commit_group;",
-            f"cp.async.ca.shared.global [%near+{half + 512}], [%at+1024], 8;", "cp.async.wait_group 2;",
+            f"cp.async.ca.shared.global [%near+{half + 512}], [%at+1024], 8;", "cp.async.wait_group 1;",
             f"ld.shared.v4.b32 {four}, [%near];", *stored("early", words, 32), last, "bar.sync 0;",
         ]  # fmt: skip
         return _kernel(arrays, lines, ["near", "early"], declared, outputs=blocks * 40 * LANES)
