@@ -21,7 +21,7 @@ class Twin:
         self.last = 0
 
     def load(self, text: str, names: list[str]) -> dict[str, str]:
-        return {name: text for name in names}
+        return dict.fromkeys(names, text)
 
     def place(self, array: Any) -> int:
         self.last += 1

@@ -1,13 +1,13 @@
-"""Instructions, operations and functions of a GPU beside the simulator: kernels, pieces of work, reports."""
+"""Instructions, operations, functions and copies of a GPU beside the simulator: kernels, pieces of work, reports."""
 
 from .campaign import Campaign, ComparedGroup
 from .candidates import Candidate, separating
 from .everything import comparisons, device_of, matched, not_compared, target_of
 from .experiments import EXPERIMENTS, Answer, Experiment, answer, experiments_of
 from .findings import Found, LaneDifference, MatrixDifference, PlaceDifference, Refused
+from .form_groups import LAUNCHED_PARTS, launched_groups, launched_left_out
 from .function_operands import Operands, function_plan
 from .launched_cases import LaunchComparison, LaunchedForm, LaunchedWork, launched_in_simulator
-from .launched_groups import LAUNCHED_PARTS, launched_groups, launched_left_out
 from .matrix_cases import MatrixComparison, matrix_groups
 from .move_cases import MOVED_BYTES, MoveComparison, move_inputs, move_kernel, move_simulated
 from .recording import archive_of, recorded

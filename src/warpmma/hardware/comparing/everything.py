@@ -14,7 +14,7 @@ from ...isa import TARGETS, instructions, warpgroup_instructions
 from ...operations import matrix_moves
 from ...registers import LANES
 from .campaign import ComparedGroup
-from .launched_groups import launched_groups, launched_left_out
+from .form_groups import launched_groups, launched_left_out
 from .matrix_cases import MatrixComparison, matrix_groups
 from .move_cases import MoveComparison
 from .rooms import AnyGpu

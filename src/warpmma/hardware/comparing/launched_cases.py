@@ -160,8 +160,8 @@ class LaunchComparison(Shown):
             outputs, differences = outputs + unequal.size, differences + int(unequal.sum())
             if first is None and unequal.any():
                 place = tuple(int(x) for x in np.argwhere(unequal)[0])
-                given = tuple(int(x[place]) for x in work.operands.get(name, ()))
+                there = tuple(int(x[place]) for x in work.operands.get(name, ()))
                 first = PlaceDifference(
-                    array=name, immediates=place, given=given, gpu=(int(theirs[place]),), model=(int(ours[place]),)
+                    array=name, immediates=place, given=there, gpu=(int(theirs[place]),), model=(int(ours[place]),)
                 )
         return Found(outputs=work.outputs or outputs, differences=differences, first=first)

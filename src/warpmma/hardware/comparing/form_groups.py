@@ -24,15 +24,11 @@ LAUNCHED_PARTS: Mapping[str, int] = MappingProxyType({"wmma": 10, "atomic": 100,
 
 def _forms(target: str) -> Iterator[tuple[LaunchedForm, str, int, Sequence[str]]]:
     """Give each form, its kind, the blocks of a piece of work at most, and its mnemonics."""
-    for x in wmma_forms(target):
-        yield WmmaForm(form=x), "wmma", 1024, (str(x),)
-    one = (
-        (atomic_forms, AtomicForm, "atomic", 1024), (async_forms, AsyncForm, "asynchronous", 64),
-        (mbarrier_forms, MbarrierForm, "asynchronous", 16), (tensor_forms, TensorForm, "asynchronous", 16),
-    )  # fmt: skip
-    for forms, make, kind, most in one:
-        for row in forms(target):  # type: ignore[operator]
-            yield make(row=row), kind, most, (row.mnemonic,)  # type: ignore[operator]
+    yield from ((WmmaForm(form=x), "wmma", 1024, (str(x),)) for x in wmma_forms(target))
+    yield from ((AtomicForm(row=x), "atomic", 1024, (x.mnemonic,)) for x in atomic_forms(target))
+    yield from ((AsyncForm(row=x), "asynchronous", 64, (x.mnemonic,)) for x in async_forms(target))
+    yield from ((MbarrierForm(row=x), "asynchronous", 16, (x.mnemonic,)) for x in mbarrier_forms(target))
+    yield from ((TensorForm(row=x), "asynchronous", 16, (x.mnemonic,)) for x in tensor_forms(target))
     for some in access_forms(target):
         yield AccessForm(rows=some), "access", 64, [row.mnemonic for row in some]
 
