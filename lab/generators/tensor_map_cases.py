@@ -1,6 +1,6 @@
 """Arguments of tensor maps, legal ones and near misses, from a NumPy generator.
 
-They are those of `warpmma.hardware.generators.tensor_copies`, whose copies stand here as well.
+They are those of `warpmma.hardware.generators.drawn_tensors`, whose copies stand here as well.
 """
 
 from __future__ import annotations

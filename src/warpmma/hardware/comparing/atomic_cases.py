@@ -31,7 +31,7 @@ _WHOLE = 128  # bits, of a register of its own
 
 
 def atomic_forms(target: str) -> Iterator[Atomic]:
-    """List the forms of a target, but for those that `Atomic.packed` says are not atomic in another block."""
+    """List the forms of a target, except those that `Atomic.packed` says are not atomic in another block."""
     for row in rows(target):
         if isinstance(row, Atomic) and not (row.packed and row.space == "shared::cluster"):
             yield row

@@ -7,8 +7,8 @@
 2. `cp.async` copies from each lane: the sizes of the form by turns, with fewer bytes of source, or none, in some pieces
    of work. In bulk four lanes copy up to 512 bytes.
 3. Elements of reductions meet hard operands, those of the same atomic.
-4. Forms that close groups, and that wait for them, run in one kernel: of two groups, of which the first is waited for
-   alone. What it wrote is read then (of `.read`: what it read is written), and after all that the rest.
+4. Forms that close groups, and that wait for them, run in one kernel: it has two groups, and waits for the first alone.
+   What that wrote is read then (of `.read`: what it read is written), and after all that the rest.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ def launched_groups(target: str, blocks: int, seed: int, fits: Callable[[str], b
 
 
 def launched_left_out(target: str) -> dict[str, str]:
-    """Say which instructions that are no operations are not compared, and why: by opcode, or by mnemonic."""
+    """Say which instructions, except operations, are not compared, and why: by opcode, or by mnemonic."""
     every = list(rows(target))
     kept = {row.mnemonic for row in atomic_forms(target)}
     others = {row.mnemonic: _WHY[type(row).__name__] for row in every if type(row).__name__ in _WHY}

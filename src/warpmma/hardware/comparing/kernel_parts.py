@@ -119,7 +119,7 @@ def expected(parameter: str, *, pairs: bool = False) -> list[str]:
 
 
 def barrier_waited(parameter: str, *, pairs: bool = False, test: bool = False) -> list[str]:
-    """Wait for the first phase of `%bar`, not for ever, and store whether it ended to an array `[block, lane]`.
+    """Wait for the first phase of `%bar`, a limited time, and store whether it ended to an array `[block, lane]`.
 
     With `test` it spins, as GPUs before sm_90 must.
     """

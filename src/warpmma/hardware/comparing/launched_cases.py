@@ -111,7 +111,7 @@ class LaunchComparison(Shown):
     kind : str
         For the report.
     part : int
-        What is asked for is divided by this.
+        The number of outputs that the user wants is divided by this.
     blocks : int
         Of a piece of work.
     seed : int

@@ -1,13 +1,13 @@
 """mbarriers of a GPU beside the simulator: what sequences of events leave and return.
 
 1. Each lane of a block, which is one warp, has an mbarrier and a sequence of events of its own. Events are arrivals of
-   the most common form, `expect_tx` and `complete_tx` (from sm_90 on), and the form that is compared. None is a fault:
-   there are no more arrivals than are pending, `.noComplete` leaves one, `arrive_drop` leaves one to later phases, and
-   bytes are completed after they are expected.
+   the most common form, `expect_tx` and `complete_tx` (from sm_90 on), and the form that is compared. None causes a
+   trap: there are no more arrivals than are pending, `.noComplete` leaves one, `arrive_drop` leaves one to later
+   phases, and bytes are completed after they are expected.
 2. After each event four words are compared: the upper word of the state that an arrival returned, or 0; whether the
    phases of parity 0 and 1 are complete; and the result of a form that waits, or of `pending_count`.
-3. `cp.async.mbarrier.arrive` follows a copy of each lane to shared memory, and all lanes wait for one mbarrier, not for
-   ever: memory is compared, and whether the wait ended.
+3. `cp.async.mbarrier.arrive` follows a copy of each lane to shared memory, and all lanes wait for one mbarrier, a
+   limited time: memory is compared, and whether the wait ended.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ def _sequences(made: Mbarrier, blocks: int, counts: bool, rng: np.random.Generat
 
 
 def _fits(made: Mbarrier, pending: Array, expected: Array, bytes_: Array, some: Array) -> Array:
-    """Return where the form is no fault."""
+    """Return where the form is legal."""
     if made.action == "arrive":
         count = np.ones_like(some) if made.expects else some
         fits = (pending > 0) & (count <= pending) & (bytes_ < _MOST_BYTES)

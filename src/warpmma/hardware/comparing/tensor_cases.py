@@ -27,6 +27,7 @@ __all__ = ["TensorForm", "tensor_forms"]
 
 _REGION, _ROOM = 16 << 10, 64 << 10  # bytes of a block in shared memory, and of its tensor
 _MAP = 128
+_FENCED = 8, 3
 _INTERLEAVED = 0.25  # of the maps
 _OFFSETS = 3
 
@@ -49,8 +50,8 @@ class TensorForm(Shown):
 
     @property
     def ptx(self) -> tuple[int, int]:
-        """Return the version that has it."""
-        return self.row.ptx
+        """Return the version that has it, and the fence that maps from the host need."""
+        return max(self.row.ptx, _FENCED)
 
     def work(self, target: str, blocks: int, number: int, rng: np.random.Generator, place: Place) -> LaunchedWork:
         """Make the kernel and the arrays of a piece of work."""
@@ -99,7 +100,8 @@ def _kernel(made: TensorCopy, arrays: dict[str, Array]) -> str:
     lines = [
         "mov.u32 %here, room; mad.lo.u32 %mine, %lane, 16, %here;", *filled("region", "%mine", _REGION),
         *loaded("orders", [*coordinates, *offsets, "%to"], 32), "add.u32 %to, %to, %here;",
-        *(f"cvt.u16.u32 %h{i}, {x};" for i, x in enumerate(offsets)), pointed("maps", _MAP), "mov.b64 %map, %at;",
+        *(f"cvt.u16.u32 %h{i}, {x};" for i, x in enumerate(offsets)), pointed("maps", _MAP),
+        f"mov.b64 %map, %at; fence.proxy.tensormap::generic.acquire.sys [%map], {_MAP};",
         *[POLICY] * made.hint, *barrier_made(pairs=made.multicast),
     ]  # fmt: skip
     if made.multicast:

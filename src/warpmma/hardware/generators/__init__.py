@@ -6,9 +6,7 @@ shrinks failing examples.
 
 from .adversarial_codes import STYLES, operands, styles
 from .codes import mixed, random_codes, with_exponents
-from .lane_values import operation_inputs, signature
-from .outer_products import drawn_nibbles, outer_codes
-from .tensor_copies import (
+from .drawn_tensors import (
     ITEM_BYTES,
     TENSOR_BYTES,
     copy_case,
@@ -20,6 +18,8 @@ from .tensor_copies import (
     picked,
     tensor_bytes,
 )
+from .lane_values import operation_inputs, signature
+from .outer_products import drawn_nibbles, outer_codes
 from .warp_inputs import MmaJob, instruction_inputs, metadata_words, mma_jobs
 
 __all__ = [
