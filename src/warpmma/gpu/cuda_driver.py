@@ -124,6 +124,11 @@ class CudaGpu:
         finally:
             driver.cuCtxPopCurrent()
 
+    def free_memory(self) -> int:
+        """Return how many bytes of memory are free."""
+        with self.current() as driver:
+            return int(_done(driver.cuMemGetInfo()))
+
     def loaded(self, kernel: CudaKernel) -> Any:
         """Compile a kernel and load it into this GPU's context, once; threads that want it too wait, others do not."""
         with self._loading.setdefault(kernel.text, Lock()):
@@ -214,6 +219,12 @@ class HostCopies:
 def gpu(number: int = 0) -> CudaGpu:
     """Return a GPU; `UnsupportedError` without one, or without cuda-bindings."""
     return CudaGpu(number)
+
+
+def alike(one: CudaGpu) -> dict[int, CudaGpu]:
+    """Return the GPUs of this machine that have the name and the capability of one, by their numbers."""
+    every = {number: gpu(number) for number in range(_done(_driver().cuDeviceGetCount()))}
+    return {n: each for n, each in every.items() if (each.name, each.capability) == (one.name, one.capability)}
 
 
 def _compiled(text: str, arch: str) -> bytes:

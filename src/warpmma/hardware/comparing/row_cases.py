@@ -20,10 +20,10 @@ from ..._arrays import Array
 from ..._records import Shown
 from ...errors import UnsupportedError
 from ...gpu import TextKernel, TextLaunch
-from ...operations import DTYPES, Operation, operations
+from ...operations import DTYPES, Operation, operation, operations
 from ...registers import LANES
 from ..emitting import ptx_module
-from ..generators import operation_inputs, signature
+from ..generators import signature
 from .findings import Found, LaneDifference, Refused
 from .function_operands import function_plan
 from .rooms import Room
@@ -37,7 +37,7 @@ EVERY_OPERAND = 10**8
 """From so many outputs of each matrix instruction on, functions take all their operands."""
 
 _MOST_PIECES = 1 << 20  # before those of the next seed begin
-_MOST_ROWS = 24  # of a group, so that a piece of work ends soon
+_MOST_ROWS = 128  # of a group, so that a piece of work ends soon
 _BLOCK = 256
 
 _ADDRESSES = ("cvta", "isspacep", "mapa", "getctarank")
@@ -140,31 +140,29 @@ def left_out(target: str) -> dict[str, str]:
 
 def row_groups(target: str, lanes: int, seed: int, fits: Callable[[str], bool]) -> Iterator[RowComparison]:
     """Sort the operations of a target and their variants whose names fit, functions aside, into groups."""
-    rows = [
-        row
-        for row in operations(target)
-        if fits(row.mnemonic) and not _is_function(row) and row.mnemonic.partition(".")[0] not in _ADDRESSES
-    ]
-    for _, some in itertools.groupby(sorted(rows, key=lambda row: (signature(row), row.mnemonic)), signature):
-        found = list(some)
+    groups: dict[tuple[str, tuple[str, ...]], dict[str, Operation]] = {}
+    variants = ((name, row) for name, row in every_variant(target) if fits(name))
+    rows = (
+        (row.mnemonic, row) for row in sorted(operations(target), key=lambda row: row.mnemonic) if _taken(row, fits)
+    )
+    for name, row in (*rows, *variants):
+        # Of movers of vectors, which are named by no mnemonic of the table, only widths are known.
+        of = "" if any(row.vectors) else signature(operation(row.mnemonic))
+        groups.setdefault((of, row.inputs), {})[name] = row
+    for found in groups.values():
+        draw = partial(_operands, *next(iter(found.items())), seed)
         for i in range(0, len(found), _MOST_ROWS):
-            part = found[i : i + _MOST_ROWS]
-            yield RowComparison(
-                rows={row.mnemonic: row for row in part}, lanes=lanes,
-                draw=partial(_operands, part[0].mnemonic, None, seed),
-            )  # fmt: skip
-    for name, row in every_variant(target):
-        if not fits(name):
-            continue
-        yield RowComparison(
-            rows={name: row}, lanes=lanes,
-            draw=partial(_operands, name, row, seed),
-        )  # fmt: skip
+            part = dict(itertools.islice(found.items(), i, i + _MOST_ROWS))
+            yield RowComparison(rows=part, lanes=lanes, draw=draw)
 
 
-def _operands(name: str, variant: Operation | None, seed: int, number: int, lanes: int) -> tuple[Array, ...]:
-    own = seed * _MOST_PIECES + number
-    return operation_inputs(name, lanes, own) if variant is None else variant_inputs(name, variant, lanes, own)
+def _taken(row: Operation, fits: Callable[[str], bool]) -> bool:
+    opcode = row.mnemonic.partition(".")[0]
+    return fits(row.mnemonic) and not _is_function(row) and opcode not in _ADDRESSES
+
+
+def _operands(name: str, row: Operation, seed: int, number: int, lanes: int) -> tuple[Array, ...]:
+    return variant_inputs(name, row, lanes, seed * _MOST_PIECES + number)
 
 
 def _is_function(row: Operation) -> bool:
