@@ -201,6 +201,12 @@ class HostCopies:
             with self._gpu.current() as driver:
                 _done(driver.cuMemcpyHtoD(address, array.ctypes.data, array.nbytes))
 
+    def clear(self, address: int, size: int) -> None:
+        """Write zeros; waits for nothing."""
+        if size:
+            with self._gpu.current() as driver:
+                _done(driver.cuMemsetD8(address, 0, size))
+
     def get(self, address: int, into: Array) -> None:
         """Wait for the GPU, and copy to a contiguous array."""
         if into.nbytes:
