@@ -1,7 +1,7 @@
 """Workers of a campaign: each does pieces of work on one GPU, in a process of its own or in a thread of this one.
 
-1. A worker has the campaign's list of comparisons: a process makes it again from what was asked for. A piece of work is
-   named by the comparison's place in that list, so only numbers go to a worker, and what was found comes back.
+1. A worker has the campaign's list of comparisons: a process makes it again from `Asked`. A piece of work is named by
+   the comparison's place in that list, so only numbers go to a worker, and what was found comes back.
 2. Ctrl-C goes to all processes of a terminal. Those of workers ignore it, for the campaign ends them. A worker that the
    campaign has left ends after its piece of work.
 """
@@ -34,7 +34,7 @@ _PATIENCE = 5.0  # seconds until a process that should end is ended
 
 @dataclass(frozen=True, kw_only=True)
 class Asked(Shown):
-    """What is compared: the arguments of `comparisons`, and of which kinds; of all, if there are none."""
+    """What is compared: the arguments of `comparisons`, and its kinds; all kinds if there are none."""
 
     target: str
     pattern: str
