@@ -50,7 +50,7 @@ def by_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def compare(path: Path, *words: str) -> int:
-    return main(["compare", "--report", str(path), "--threads", "1", *words])
+    return main(["compare", "--report", str(path), "--processes", "1", *words])
 
 
 def test_without_a_gpu(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -139,8 +139,8 @@ def test_an_operation_that_differs(
     gpu: ComparedGpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
 
-    def wrong(row: Any, given: Any, immediates: Any) -> Any:
-        return tuple(x ^ x.dtype.type(1) for x in row_cases_simulated(row, given, immediates))
+    def wrong(*given: Any, native: bool) -> Any:
+        return tuple(x ^ x.dtype.type(1) for x in row_cases_simulated(*given, native=native))
 
     row_cases_simulated = row_simulated
     monkeypatch.setattr(row_cases, "row_simulated", wrong)
@@ -184,7 +184,7 @@ sys.exit(main(sys.argv[1:]))
 
 def test_a_killed_run_leaves_the_last_report(tmp_path: Path) -> None:
     path = tmp_path / "r.json"
-    words = ["compare", "--instructions", "cvt.rn.f16*", "--outputs", "1e9", "--threads", "1", "--report", str(path)]
+    words = ["compare", "--instructions", "cvt.rn.f16*", "--outputs", "1e9", "--processes", "1", "--report", str(path)]
     process = subprocess.Popen([sys.executable, "-c", _SCRIPT, *words], cwd=ROOT, stderr=subprocess.DEVNULL)
     try:
         _until(lambda: path.exists() and '"counts of operation"' in path.read_text())

@@ -55,7 +55,7 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> ComparedGpu:
 
 
 def compare(path: Path, *words: str) -> int:
-    return main(["compare", "--report", str(path), "--threads", "1", *words])
+    return main(["compare", "--report", str(path), "--processes", "1", *words])
 
 
 @cache

@@ -105,7 +105,7 @@ def test_the_command(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: py
     simulated, path = ComparedGpu("sm_75", (7, 5)), tmp_path / "r.json"
     monkeypatch.setattr(gpu_commands, "why_no_gpu", lambda: "")
     monkeypatch.setattr(gpu_commands, "first_gpu", lambda: simulated)
-    words = ["--report", str(path), "--threads", "1"]
+    words = ["--report", str(path), "--processes", "1"]
     assert main(["compare", "--experiments", "quad-*", *words]) == 0
     out = capsys.readouterr().out
     assert "quad-mixed-c: does a C of f16" in out and "C enters with the exponents of f16 (4 of 4 instructions)" in out

@@ -80,6 +80,10 @@ class _Copies:
         with self._gpu.lock:
             self._gpu.device.write(address, np.ascontiguousarray(array).tobytes())
 
+    def clear(self, address: int, size: int) -> None:
+        with self._gpu.lock:
+            self._gpu.device.write(address, bytes(size))
+
     def get(self, address: int, into: Array) -> None:
         with self._gpu.lock:
             octets = self._gpu.device.read(address, into.nbytes)

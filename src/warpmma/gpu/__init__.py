@@ -8,7 +8,7 @@ where they lie, and `sparse_check` checks a sparse A there. `grouped_launch` is 
 """
 
 from .comparing import difference_kernel, difference_launch
-from .cuda_driver import CudaGpu, HostCopies, gpu, why_no_gpu
+from .cuda_driver import CudaGpu, HostCopies, alike, gpu, why_no_gpu
 from .device_arrays import GpuTensor, check_one_gpu, dtype_of, empty_like, is_on_gpu, read, read_operand, stream_of
 from .gathered import Coordinate, Digit, GatheredFactor, GatheredProduct
 from .grouped_launch import GroupedLaunch, grouped_kernel
@@ -44,6 +44,7 @@ __all__ = [
     "SparseAs",
     "TextKernel",
     "TextLaunch",
+    "alike",
     "check_dense_a",
     "check_gpu",
     "check_indices",

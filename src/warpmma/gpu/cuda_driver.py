@@ -124,6 +124,11 @@ class CudaGpu:
         finally:
             driver.cuCtxPopCurrent()
 
+    def free_memory(self) -> int:
+        """Return how many bytes of memory are free."""
+        with self.current() as driver:
+            return int(_done(driver.cuMemGetInfo()))
+
     def loaded(self, kernel: CudaKernel) -> Any:
         """Compile a kernel and load it into this GPU's context, once; threads that want it too wait, others do not."""
         with self._loading.setdefault(kernel.text, Lock()):
@@ -196,6 +201,12 @@ class HostCopies:
             with self._gpu.current() as driver:
                 _done(driver.cuMemcpyHtoD(address, array.ctypes.data, array.nbytes))
 
+    def clear(self, address: int, size: int) -> None:
+        """Write zeros; waits for nothing."""
+        if size:
+            with self._gpu.current() as driver:
+                _done(driver.cuMemsetD8(address, 0, size))
+
     def get(self, address: int, into: Array) -> None:
         """Wait for the GPU, and copy to a contiguous array."""
         if into.nbytes:
@@ -214,6 +225,12 @@ class HostCopies:
 def gpu(number: int = 0) -> CudaGpu:
     """Return a GPU; `UnsupportedError` without one, or without cuda-bindings."""
     return CudaGpu(number)
+
+
+def alike(one: CudaGpu) -> dict[int, CudaGpu]:
+    """Return the GPUs of this machine that have the name and the capability of one, by their numbers."""
+    every = {number: gpu(number) for number in range(_done(_driver().cuDeviceGetCount()))}
+    return {n: each for n, each in every.items() if (each.name, each.capability) == (one.name, one.capability)}
 
 
 def _compiled(text: str, arch: str) -> bytes:

@@ -107,11 +107,9 @@ class ProductLaunch(Shown):
         each = self.kernel.instruction
         lengths = [-(-(stop - start) // each) for start, stop in pairwise(self.slices)]
         if max(self.shape[1:]) >= _MOST_LENGTH:
-            raise UnsupportedError(
-                f"engine='cuda': m, n and k are {self.shape[1:]}; expected less than {_MOST_LENGTH:,}"
-            )
+            raise UnsupportedError(f"m, n and k are {self.shape[1:]}; expected less than {_MOST_LENGTH:,} on a GPU")
         if len(lengths) > MOST_SLICES:
-            raise UnsupportedError(f"engine='cuda' takes at most {MOST_SLICES} slices of k; got {len(lengths)}")
+            raise UnsupportedError(f"a product on a GPU takes at most {MOST_SLICES} slices of k; got {len(lengths)}")
         given = np.zeros((), ARGUMENT if self.gathered is None else _OF_GATHERED)
         if (of := self.gathered) is not None:
             for name, factor in (("a", of.a), ("b", of.b)):

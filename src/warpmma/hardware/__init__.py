@@ -29,6 +29,7 @@ if TYPE_CHECKING:  # what `_ORIGINS` says
     from .comparing import MOVED_BYTES as MOVED_BYTES
     from .comparing import Answer as Answer
     from .comparing import AnyGpu as AnyGpu
+    from .comparing import Asked as Asked
     from .comparing import Campaign as Campaign
     from .comparing import Candidate as Candidate
     from .comparing import ComparedGroup as ComparedGroup
@@ -49,6 +50,7 @@ if TYPE_CHECKING:  # what `_ORIGINS` says
     from .comparing import Room as Room
     from .comparing import RowJob as RowJob
     from .comparing import WmmaForm as WmmaForm
+    from .comparing import Worker as Worker
     from .comparing import answer as answer
     from .comparing import archive_of as archive_of
     from .comparing import compared_lanes as compared_lanes
@@ -68,6 +70,7 @@ if TYPE_CHECKING:  # what `_ORIGINS` says
     from .comparing import move_kernel as move_kernel
     from .comparing import move_simulated as move_simulated
     from .comparing import not_compared as not_compared
+    from .comparing import process_worker as process_worker
     from .comparing import recorded as recorded
     from .comparing import row_immediates as row_immediates
     from .comparing import row_kernel as row_kernel
@@ -75,6 +78,7 @@ if TYPE_CHECKING:  # what `_ORIGINS` says
     from .comparing import row_statement as row_statement
     from .comparing import separating as separating
     from .comparing import target_of as target_of
+    from .comparing import thread_worker as thread_worker
     from .comparing import variant_inputs as variant_inputs
     from .comparing import wmma_forms as wmma_forms
     from .comparing import wmma_fragments as wmma_fragments
@@ -110,15 +114,16 @@ if TYPE_CHECKING:  # what `_ORIGINS` says
 _ORIGINS = {
     ".archives": ("Recording", "Replay", "execute_fields", "open_recording", "shipped"),
     ".comparing": (
-        "EXPERIMENTS", "LAUNCHED_PARTS", "MOST_BYTES", "MOVED_BYTES", "Answer", "AnyGpu", "Campaign", "Candidate",
-        "ComparedGroup", "Counts", "Experiment", "Found", "LaneDifference", "LaunchComparison", "LaunchedForm",
-        "LaunchedWork", "MatrixComparison", "MatrixDifference", "MoveComparison", "Operands", "PlaceDifference",
-        "Refused", "Report", "Room", "RowJob", "WmmaForm", "answer", "archive_of", "compared_lanes", "comparisons",
-        "device_of", "different_lanes", "every_variant", "experiments_of", "function_plan", "lane_shown",
-        "launched_groups", "launched_in_simulator", "launched_left_out", "matched", "matrix_groups", "move_inputs",
-        "move_kernel", "move_simulated", "not_compared", "recorded", "row_immediates", "row_kernel", "row_simulated",
-        "row_statement", "separating", "target_of", "variant_inputs", "wmma_forms", "wmma_fragments", "wmma_inputs",
-        "wmma_kernel", "wmma_result",
+        "EXPERIMENTS", "LAUNCHED_PARTS", "MOST_BYTES", "MOVED_BYTES", "Answer", "AnyGpu", "Asked", "Campaign",
+        "Candidate", "ComparedGroup", "Counts", "Experiment", "Found", "LaneDifference", "LaunchComparison",
+        "LaunchedForm", "LaunchedWork", "MatrixComparison", "MatrixDifference", "MoveComparison", "Operands",
+        "PlaceDifference", "Refused", "Report", "Room", "RowJob", "WmmaForm", "Worker", "answer", "archive_of",
+        "compared_lanes", "comparisons", "device_of", "different_lanes", "every_variant", "experiments_of",
+        "function_plan", "lane_shown", "launched_groups", "launched_in_simulator", "launched_left_out", "matched",
+        "matrix_groups", "move_inputs", "move_kernel", "move_simulated", "not_compared", "process_worker",
+        "recorded", "row_immediates", "row_kernel", "row_simulated", "row_statement", "separating", "target_of",
+        "thread_worker", "variant_inputs", "wmma_forms", "wmma_fragments", "wmma_inputs", "wmma_kernel",
+        "wmma_result",
     ),
     ".emitting": ("ptx_kernel", "ptx_module", "ptx_statement"),
     ".generators": (

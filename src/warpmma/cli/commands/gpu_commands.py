@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import re
 import signal
 import sys
@@ -26,11 +27,12 @@ from typing import Any
 from ..._text import counted
 from ...analysis import explain_codes
 from ...errors import OperandError, UnsupportedError, WarpmmaError
-from ...gpu import CudaGpu, why_no_gpu
+from ...gpu import CudaGpu, alike, why_no_gpu
 from ...gpu import gpu as first_gpu
 from ...hardware import (
     EXPERIMENTS,
     MOST_BYTES,
+    Asked,
     Campaign,
     ComparedGroup,
     Experiment,
@@ -38,15 +40,17 @@ from ...hardware import (
     MatrixDifference,
     Report,
     Room,
+    Worker,
     answer,
     archive_of,
-    comparisons,
     device_of,
     experiments_of,
     matched,
     not_compared,
+    process_worker,
     recorded,
     target_of,
+    thread_worker,
 )
 from ...isa import instructions, parse_any
 from ..output.output_files import write_file
@@ -55,7 +59,7 @@ from ..output.streams import followed, say, write
 _REPORT = "warpmma-compare.json"
 _OPERATIONS = ("function", "operation")
 _ENGINE = "engine='cuda'"
-_MOST_THREADS = 16
+_MOST_PROCESSES, _MEMORY = 16, 2 << 30  # on a GPU, and bytes of it for each
 _TOLD_EVERY = 30.0  # seconds, where the error stream is not a terminal
 
 
@@ -82,7 +86,10 @@ def add_compare(parser: argparse.ArgumentParser) -> None:
         help="list the experiments that settle what is derived, and run those for this GPU",
     )  # fmt: skip
     parser.add_argument("--seed", type=int, default=0, help="of operands")
-    parser.add_argument("--threads", type=int, metavar="N", help="default as many as processors, at most 16")
+    parser.add_argument(
+        "--processes", type=_number, metavar="N",
+        help="that share the work; default one for each processor, at most 16 for each GPU, and as memory permits",
+    )  # fmt: skip
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
 
 
@@ -99,13 +106,13 @@ def run_compare(options: argparse.Namespace) -> int:
     if options.experiments is not None:
         return _experiments(options)
     gpu = _gpu("compare")
-    target = target_of(gpu.capability)
-    compared = comparisons(target, options.instructions, options.outputs, options.seed)
+    asked = _asked(gpu, options, options.instructions)
+    compared = asked.comparisons()
     if not compared:
-        raise OperandError(f"{target} has no instruction like {options.instructions}")
+        raise OperandError(f"{asked.target} has no instruction like {asked.pattern}")
     report = _begun(gpu, options)
-    report.left_out |= not_compared(target, options.instructions)
-    stopped = _compared(gpu, report, compared, options)
+    report.left_out |= not_compared(asked.target, asked.pattern)
+    stopped = _compared(gpu, report, asked, compared, options)
     write(report.json().removesuffix("\n") if options.json else report.text())
     return 1 if report.differences else 130 if stopped else 0
 
@@ -126,20 +133,36 @@ def _begun(gpu: CudaGpu, options: argparse.Namespace) -> Report:
     return report
 
 
-def _compared(gpu: CudaGpu, report: Report, compared: Sequence[ComparedGroup], options: argparse.Namespace) -> bool:
+def _asked(gpu: CudaGpu, options: argparse.Namespace, pattern: str, kinds: tuple[str, ...] = ()) -> Asked:
+    target = target_of(gpu.capability)
+    return Asked(target=target, pattern=pattern, outputs=options.outputs, seed=options.seed, kinds=kinds)
+
+
+def _compared(
+    gpu: CudaGpu, report: Report, asked: Asked, compared: Sequence[ComparedGroup], options: argparse.Namespace
+) -> bool:
     """Run a campaign; return whether a signal stopped it (rule 3)."""
-    target, path = target_of(gpu.capability), options.report
+    path = options.report
     until = time.monotonic() + 60 * options.minutes if options.minutes is not None else float("inf")
     stop, telling = threading.Event(), _Telling()
     campaign = Campaign(
-        gpu=gpu, target=target, report=report, explain=lambda name, found: _explained(name, target, found),
+        report=report, explain=lambda name, found: _explained(name, asked.target, found),
         save=lambda: report.write(path), tell=telling.tell, stop=stop,
     )  # fmt: skip
-    threads = options.threads or min(_MOST_THREADS, cpu_count() or 1)
     with _stopped_by_signals(stop):
-        campaign.run(compared, options.outputs, threads, until)
+        campaign.run(compared, options.outputs, _workers(gpu, asked, compared, options.processes), until)
     telling.end()
     return stop.is_set()
+
+
+def _workers(gpu: CudaGpu, asked: Asked, compared: Sequence[ComparedGroup], processes: int | None) -> list[Worker]:
+    """Start workers: one in this process, or several in processes, in turns on all GPUs that are like the first."""
+    if processes == 1:
+        return [thread_worker(gpu, asked.target, compared)]
+    room = {number: each.free_memory() for number, each in alike(gpu).items()}
+    some = min(cpu_count() or 1, sum(min(_MOST_PROCESSES, free // _MEMORY) for free in room.values()))
+    numbers = itertools.islice(itertools.cycle(room), processes or max(1, some))
+    return [process_worker(number, asked) for number in numbers]
 
 
 def _experiments(options: argparse.Namespace) -> int:
@@ -197,10 +220,9 @@ def _by_candidates(gpu: CudaGpu, x: Experiment, options: argparse.Namespace) -> 
 
 def _by_patterns(gpu: CudaGpu, report: Report, x: Experiment, options: argparse.Namespace) -> dict[str, Any]:
     """Say whether functions and operations are those of the model."""
-    target = target_of(gpu.capability)
     pattern = str(x.asked)
-    compared = [y for y in comparisons(target, pattern, options.outputs, options.seed) if y.kind in _OPERATIONS]
-    _compared(gpu, report, compared, options)
+    asked = _asked(gpu, options, pattern, _OPERATIONS)
+    _compared(gpu, report, asked, asked.comparisons(), options)
     counts = {n: c for kind in _OPERATIONS for n, c in report.counts.get(kind, {}).items() if matched(pattern)(n)}
     outputs, bad = sum(c.outputs for c in counts.values()), [n for n, c in counts.items() if c.differences]
     text = f"as the model: {outputs:,} outputs of {len(counts)}, 0 differences"

@@ -13,7 +13,7 @@ from ...errors import UnsupportedError
 from ...isa import TARGETS, instructions, warpgroup_instructions
 from ...operations import matrix_moves
 from ...registers import LANES
-from .campaign import ComparedGroup
+from .findings import ComparedGroup
 from .form_groups import launched_groups, launched_left_out
 from .matrix_cases import MatrixComparison, matrix_groups
 from .move_cases import MoveComparison
@@ -22,7 +22,7 @@ from .row_cases import function_groups, left_out, row_groups
 
 __all__ = ["comparisons", "device_of", "matched", "not_compared", "target_of"]
 
-_MOST_SIDE, _MOST_LANES, _MOST_OPERANDS = 2048, 1 << 18, 1 << 22
+_MOST_SIDE, _MOST_LANES, _MOST_OPERANDS = 4096, 1 << 16, 1 << 20
 _PIECES = 16  # of what is compared little, about
 _VERSION_FILE = Path("/proc/driver/nvidia/version")
 

@@ -1,13 +1,15 @@
-"""What a piece of work found for one instruction."""
+"""What a campaign compares, in pieces of work, and what a piece finds for one instruction."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from ..._records import Shown
+from .rooms import Room
 
-__all__ = ["Found", "LaneDifference", "MatrixDifference", "PlaceDifference", "Refused"]
+__all__ = ["ComparedGroup", "Found", "LaneDifference", "MatrixDifference", "PlaceDifference", "Refused"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,3 +95,21 @@ class Refused(Shown):
     """Why an instruction cannot be compared."""
 
     why: str
+
+
+class ComparedGroup(Protocol):
+    """Comparisons that share their operands."""
+
+    @property
+    def kind(self) -> str:
+        """Under which the report has its counts."""
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Its instructions."""
+
+    def wanted(self, outputs: int) -> int:
+        """Return how many outputs of each there should be."""
+
+    def run(self, room: Room, number: int, done: int) -> Iterator[tuple[str, Found | Refused]]:
+        """Do piece of work `number`, after so many outputs."""

@@ -9,8 +9,8 @@ from ...isa import warpgroup_instructions
 from ...operations import Atomic, rows
 from .access_cases import AccessForm, access_forms
 from .atomic_cases import AtomicForm, atomic_forms
-from .campaign import ComparedGroup
 from .copy_cases import AsyncForm, async_forms
+from .findings import ComparedGroup
 from .launched_cases import LaunchComparison, LaunchedForm
 from .mbarrier_cases import MbarrierForm, mbarrier_forms
 from .tensor_cases import TensorForm, tensor_forms

@@ -16,7 +16,7 @@ import numpy as np
 from ..._arrays import Array
 from ...operations import Operation
 
-__all__ = ["Operands", "function_plan"]
+__all__ = ["Operands", "every_code", "function_plan"]
 
 Operands = Callable[[int, int], tuple[Array, ...]]
 """Registers of so many lanes, from the number of the first one on."""
@@ -37,7 +37,8 @@ def _codes(first: int, count: int) -> Array:
     return codes
 
 
-def _every(first: int, count: int, bits: int) -> tuple[Array, ...]:
+def every_code(first: int, count: int, bits: int = 16) -> tuple[Array, ...]:
+    """Return codes of so many bits: all of them, each once, within their number."""
     return (_codes(first, count).astype(f"uint{bits}"),)
 
 
@@ -98,10 +99,10 @@ def function_plan(row: Operation, pairs: int) -> tuple[int, Operands]:
         return pairs, partial(_pairs, wide=row.types[0] == "f64")
     match row.types[0]:
         case "f32":
-            return 1 << 32, partial(_every, bits=32)
+            return 1 << 32, partial(every_code, bits=32)
         case "f64":
             return 1 << 32, _upper_words
         case "f16x2" | "bf16x2":
             return 1 << 20, _packed
         case _:
-            return 1 << 16, partial(_every, bits=16)
+            return 1 << 16, every_code

@@ -90,9 +90,11 @@ class Room:
         self._memory[name][1].write(address, array)
         return address
 
-    def put_at(self, address: int, array: Array) -> None:
-        """Copy an array to a place in memory of this room."""
-        next(iter(self._memory.values()))[1].write(address, array)
+    def cleared(self, name: str, size: int) -> int:
+        """Return the address of so many bytes of zeros."""
+        address = self.reserve(name, size)
+        self._memory[name][1].clear(address, size)
+        return address
 
     def get(self, address: int, into: Array) -> None:
         """Wait, and copy from a place in memory of this room."""

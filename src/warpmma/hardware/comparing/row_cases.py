@@ -4,7 +4,8 @@
    with one choice of its immediates, as many lanes as the group takes; the results are compared on the host.
 2. Functions take all their operands where these can be counted, in pieces (`function_operands`); the others as many
    lanes as are asked for, made for their types (`generators.operation_inputs`).
-3. Lanes that skip an instruction, and lanes whose result PTX leaves undefined, do not count.
+3. Every second piece of work has results of the native engine, which kernels use, where an operation has such.
+4. Lanes that skip an instruction, and lanes whose result PTX leaves undefined, do not count.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
+from typing import Literal
 
 import numpy as np
 
@@ -20,12 +22,12 @@ from ..._arrays import Array
 from ..._records import Shown
 from ...errors import UnsupportedError
 from ...gpu import TextKernel, TextLaunch
-from ...operations import DTYPES, Operation, operations
+from ...operations import DTYPES, Operation, operation, operations
 from ...registers import LANES
 from ..emitting import ptx_module
-from ..generators import operation_inputs, signature
+from ..generators import signature
 from .findings import Found, LaneDifference, Refused
-from .function_operands import function_plan
+from .function_operands import Operands, every_code, function_plan
 from .rooms import Room
 from .row_jobs import compared_lanes, different_lanes, row_immediates, row_simulated
 from .row_kernels import row_kernel
@@ -37,8 +39,8 @@ EVERY_OPERAND = 10**8
 """From so many outputs of each matrix instruction on, functions take all their operands."""
 
 _MOST_PIECES = 1 << 20  # before those of the next seed begin
-_MOST_ROWS = 24  # of a group, so that a piece of work ends soon
-_BLOCK = 256
+_MOST_ROWS = 128  # of a group, so that a piece of work ends soon
+_BLOCK, _ALIGNMENT = 256, 256
 
 _ADDRESSES = ("cvta", "isspacep", "mapa", "getctarank")
 
@@ -49,6 +51,7 @@ class RowComparison(Shown):
 
     Attributes
     ----------
+    kind : {"operation", "function"}
     rows : mapping of str to Operation
         By the name for the report.
     lanes : int
@@ -56,10 +59,11 @@ class RowComparison(Shown):
     most : int or None
         After how many lanes all operands were compared.
     draw : callable
-        From the number of a piece of work, or of functions from that of the first lane, and how many lanes, to input
+        From the number of a piece of work, or with `most` from that of the first lane, and how many lanes, to input
         registers `[warp, lane]`.
     """
 
+    kind: Literal["operation", "function"]
     rows: dict[str, Operation]
     lanes: int
     draw: Callable[[int, int], tuple[Array, ...]]
@@ -70,66 +74,83 @@ class RowComparison(Shown):
         object.__setattr__(self, "immediates", {name: row_immediates(row) for name, row in self.rows.items()})
 
     @property
-    def kind(self) -> str:
-        """Return "operation" or "function"."""
-        return "operation" if self.most is None else "function"
-
-    @property
     def names(self) -> list[str]:
         """Return the mnemonics, of variants with what distinguishes them."""
         return list(self.rows)
 
     def wanted(self, outputs: int) -> int:
         """Return how many lanes there should be: of operations a tenth, of functions all if there should be many."""
-        if self.most is None:
-            return max(1, outputs // 10)
-        return self.most if outputs >= EVERY_OPERAND else min(self.most, outputs)
+        most = self.most or outputs
+        if self.kind == "operation":
+            return max(1, min(most, outputs // 10))
+        return most if outputs >= EVERY_OPERAND else min(most, outputs)
 
     def run(self, room: Room, number: int, done: int = 0) -> Iterator[tuple[str, Found | Refused]]:
         """Do a piece of work; it gives what was found for each operation."""
         lanes = self.lanes if self.most is None else min(self.lanes, self.most - done)
         given = self.draw(number if self.most is None else done, lanes)
         placed = [room.put(f"in{i}", x) for i, x in enumerate(given)]
+        dtypes = {name: [np.dtype(DTYPES[kind]) for kind in row.outputs] for name, row in self.rows.items()}
+        size = sum(-(-x.itemsize * lanes // _ALIGNMENT) * _ALIGNMENT for some in dtypes.values() for x in some)
+        out = np.empty(size, np.uint8)
+        # Lanes that skip an instruction leave zeros. All are launched before the first result is waited for.
+        at, end = room.cleared("out", size), 0
+        launched: list[tuple[str, tuple[int, ...], list[Array]]] = []
         for name, row in self.rows.items():
-            choices = self.immediates[name]
-            immediates = choices[number * 89 % len(choices)]  # 89 and 256 have no common divisor
+            immediates = self._immediates(name, number)
+            outputs, to = list[Array](), list[int]()
+            for dtype in dtypes[name]:
+                to.append(at + end)
+                outputs.append(out[end : end + lanes * dtype.itemsize].view(dtype).reshape(-1, LANES))
+                end += -(-dtype.itemsize * lanes // _ALIGNMENT) * _ALIGNMENT
             try:
                 if row.ptx > room.ptx:
                     raise UnsupportedError(f"the driver compiles PTX {room.ptx[0]}.{room.ptx[1]}, and it is newer")
-                yield name, _executed(room, row, given, placed, immediates)
+                room.launch(_launch(room, row, immediates, lanes, [*placed[: _registers(row)], *to]))
+                launched.append((name, immediates, outputs))
             except UnsupportedError as error:
                 yield name, Refused(why=str(error))
+        if launched:
+            room.get(at, out)
+        for name, immediates, outputs in launched:
+            row = self.rows[name]
+            yield name, _compared(row, given[: _registers(row)], immediates, outputs, native=number % 2 == 1)
+
+    def _immediates(self, name: str, number: int) -> tuple[int, ...]:
+        choices = self.immediates[name]
+        return choices[number * 89 % len(choices)]  # 89 and 256 have no common divisor
 
 
-def _executed(
-    room: Room, row: Operation, given: Sequence[Array], placed: Sequence[int], immediates: tuple[int, ...]
+def _registers(row: Operation) -> int:
+    return sum(kind != "imm" for kind in row.inputs)
+
+
+def _launch(
+    room: Room, row: Operation, immediates: tuple[int, ...], lanes: int, addresses: Sequence[int]
+) -> TextLaunch:
+    block = _BLOCK if lanes % _BLOCK == 0 else LANES
+    kernel = TextKernel(text=_kernel_text(row, immediates, room.target, room.ptx), name="row")
+    given = np.array(addresses, np.uint64).tobytes()
+    return TextLaunch(kernel=kernel, grid=lanes // block, threads=block, given=given)
+
+
+def _compared(
+    row: Operation, inputs: Sequence[Array], immediates: tuple[int, ...], outputs: Sequence[Array], native: bool
 ) -> Found:  # fmt: skip
-    warps = given[0].shape[0] if given else _BLOCK // LANES
-    outputs = [np.empty((warps, LANES), DTYPES[kind]) for kind in row.outputs]
-    to = [room.reserve(f"out{i}", x.nbytes) for i, x in enumerate(outputs)]
-    number = sum(kind != "imm" for kind in row.inputs)
-    text = ptx_module([row_kernel(row, "row", immediates)], room.target, room.ptx)
-    block = _BLOCK if warps * LANES % _BLOCK == 0 else LANES
-    for address, x in zip(to, outputs, strict=True):  # lanes that skip the instruction leave something
-        room.put_at(address, np.zeros_like(x))
-    room.launch(
-        TextLaunch(
-            kernel=TextKernel(text=text, name="row"), grid=warps * LANES // block, threads=block,
-            given=np.array([*placed[:number], *to], np.uint64).tobytes(),
-        )
-    )  # fmt: skip
-    for address, x in zip(to, outputs, strict=True):
-        room.get(address, x)
-    inputs = given[:number]
-    expected = row_simulated(row, inputs, immediates)
+    expected = row_simulated(row, inputs, immediates, native=native)
     lanes = compared_lanes(row, inputs, immediates)
     bad = different_lanes(lanes, outputs, expected)
-    count, first = int(bad.sum()), None
+    count, first = int(bad.sum()) if bad.any() else 0, None
     if count:
         place = tuple(int(x) for x in np.argwhere(bad)[0])
         codes = [tuple(int(x[place]) for x in some) for some in (inputs, outputs, expected)]
         first = LaneDifference(immediates=immediates, given=codes[0], gpu=codes[1], model=codes[2])
-    return Found(outputs=int(np.broadcast_to(lanes, bad.shape).sum()), differences=count, first=first)
+    return Found(outputs=int(lanes.sum()) * (len(bad) // len(lanes)), differences=count, first=first)
+
+
+@cache
+def _kernel_text(row: Operation, immediates: tuple[int, ...], target: str, version: tuple[int, int]) -> str:
+    return ptx_module([row_kernel(row, "row", immediates)], target, version)
 
 
 def left_out(target: str) -> dict[str, str]:
@@ -140,31 +161,32 @@ def left_out(target: str) -> dict[str, str]:
 
 def row_groups(target: str, lanes: int, seed: int, fits: Callable[[str], bool]) -> Iterator[RowComparison]:
     """Sort the operations of a target and their variants whose names fit, functions aside, into groups."""
-    rows = [
-        row
-        for row in operations(target)
-        if fits(row.mnemonic) and not _is_function(row) and row.mnemonic.partition(".")[0] not in _ADDRESSES
-    ]
-    for _, some in itertools.groupby(sorted(rows, key=lambda row: (signature(row), row.mnemonic)), signature):
-        found = list(some)
+    groups: dict[tuple[str, tuple[str, ...]], dict[str, Operation]] = {}
+    variants = ((name, row) for name, row in every_variant(target) if fits(name))
+    rows = (
+        (row.mnemonic, row) for row in sorted(operations(target), key=lambda row: row.mnemonic) if _taken(row, fits)
+    )
+    for name, row in (*rows, *variants):
+        # Of movers of vectors, which are named by no mnemonic of the table, only widths are known.
+        of = "" if any(row.vectors) else signature(operation(row.mnemonic))
+        groups.setdefault((of, row.inputs), {})[name] = row
+    for found in groups.values():
+        first, row = next(iter(found.items()))
+        every = row.inputs == ("b16",) and not row.lanes
+        draw = _of_function(every_code) if every else partial(_operands, first, row, seed)
+        most = 1 << 16 if every else None
         for i in range(0, len(found), _MOST_ROWS):
-            part = found[i : i + _MOST_ROWS]
-            yield RowComparison(
-                rows={row.mnemonic: row for row in part}, lanes=lanes,
-                draw=partial(_operands, part[0].mnemonic, None, seed),
-            )  # fmt: skip
-    for name, row in every_variant(target):
-        if not fits(name):
-            continue
-        yield RowComparison(
-            rows={name: row}, lanes=lanes,
-            draw=partial(_operands, name, row, seed),
-        )  # fmt: skip
+            part = dict(itertools.islice(found.items(), i, i + _MOST_ROWS))
+            yield RowComparison(kind="operation", rows=part, lanes=min(lanes, most or lanes), draw=draw, most=most)
 
 
-def _operands(name: str, variant: Operation | None, seed: int, number: int, lanes: int) -> tuple[Array, ...]:
-    own = seed * _MOST_PIECES + number
-    return operation_inputs(name, lanes, own) if variant is None else variant_inputs(name, variant, lanes, own)
+def _taken(row: Operation, fits: Callable[[str], bool]) -> bool:
+    opcode = row.mnemonic.partition(".")[0]
+    return fits(row.mnemonic) and not _is_function(row) and opcode not in _ADDRESSES
+
+
+def _operands(name: str, row: Operation, seed: int, number: int, lanes: int) -> tuple[Array, ...]:
+    return variant_inputs(name, row, lanes, seed * _MOST_PIECES + number)
 
 
 def _is_function(row: Operation) -> bool:
@@ -178,8 +200,10 @@ def function_groups(target: str, lanes: int, pairs: int, fits: Callable[[str], b
         if not (fits(row.mnemonic) and _is_function(row)):
             continue
         total, drawn = function_plan(row, max(LANES, pairs // LANES * LANES))
+        yield RowComparison(
+            kind="function", rows={row.mnemonic: row}, lanes=min(lanes, total), most=total, draw=_of_function(drawn)
+        )
 
-        def draw(first: int, count: int, drawn: Callable[[int, int], tuple[Array, ...]] = drawn) -> tuple[Array, ...]:
-            return tuple(x.reshape(-1, LANES) for x in drawn(first, count))
 
-        yield RowComparison(rows={row.mnemonic: row}, lanes=min(lanes, total), most=total, draw=draw)
+def _of_function(drawn: Operands) -> Callable[[int, int], tuple[Array, ...]]:
+    return lambda first, count: tuple(x.reshape(-1, LANES) for x in drawn(first, count))

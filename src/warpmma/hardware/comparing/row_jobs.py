@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -53,7 +54,9 @@ def row_immediates(row: Operation) -> list[tuple[int, ...]]:
     return [()] if not number else [(x,) * number for x in range(256)]
 
 
-def row_simulated(row: Operation, given: Sequence[Array], immediates: Sequence[int] = ()) -> tuple[Array, ...]:
+def row_simulated(
+    row: Operation, given: Sequence[Array], immediates: Sequence[int] = (), native: bool = False
+) -> tuple[Array, ...]:  # fmt: skip
     """Execute a row with this package.
 
     Parameters
@@ -62,12 +65,16 @@ def row_simulated(row: Operation, given: Sequence[Array], immediates: Sequence[i
     given : sequence of ndarray
         Input registers `[warp, lane]`, immediates left out.
     immediates : sequence of int
+    native : bool
+        Whether the native engine does it, as in kernels, if it can.
 
     Returns
     -------
     tuple of ndarray
         Output registers; 0 where PTX leaves them undefined.
     """
+    if native and row.native is not None and row.on_target is None and row.undefined is None:
+        return row.native(*_operands(row, given, immediates))
     return row(*_operands(row, given, immediates), undefined="zero")
 
 
@@ -110,8 +117,8 @@ def different_lanes(lanes: Array, got: Sequence[Array], expected: Sequence[Array
     ndarray of bool
         `[warp, lane]`.
     """
-    unequal = np.any([x != y for x, y in zip(got, expected, strict=True)], axis=0)
-    result: Array = unequal & lanes
+    unequal = [x != y for x, y in zip(got, expected, strict=True)]
+    result: Array = reduce(np.logical_or, unequal) & lanes
     return result
 
 

@@ -80,7 +80,7 @@ def _numbers(words: Words) -> dict[str, Any]:
     true = fmt.bias << fmt.fraction_bits if isinstance(fmt, FloatFormat) else np.iinfo(part).max
 
     def compute(*x: Array) -> tuple[Array]:
-        parts = [np.where(t, part(true), part(0)).astype(DTYPES[kind]) for t in test(*x)]
+        parts = [(t * part(true)).astype(DTYPES[kind], copy=False) for t in test(*x)]
         return (parts[0] if len(parts) == 1 else parts[0] | (parts[1] << np.uint32(16)),)
 
     return {**operands(f"T T{_third(words)} -> {out}", words), "compute": compute, "carriage": _carriage(words)}

@@ -41,11 +41,12 @@ _UNSIGNED = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
 
 def _order(fmt: FloatFormat, code: Array, ftz: bool) -> tuple[Array, Array]:
     """Return integers in the order of the values, and which are NaN; float arithmetic might flush subnormals."""
-    magnitude = (code & (fmt.sign_bit - 1)).astype(np.int64)
+    signed = code.view(f"int{8 * code.itemsize}")  # the sign is its highest bit
+    magnitude = signed & signed.dtype.type(fmt.sign_bit - 1)
     nan = magnitude > cast(int, fmt.inf_code)
     if ftz:
-        magnitude = np.where(magnitude < 1 << fmt.fraction_bits, 0, magnitude)
-    return np.where(code & fmt.sign_bit, -magnitude, magnitude), nan
+        magnitude *= magnitude >= 1 << fmt.fraction_bits
+    return np.where(signed < 0, -magnitude, magnitude), nan
 
 
 def _float_compare(name: str, type_: str, ftz: bool) -> Callable[[Array, Array], tuple[Array]]:
