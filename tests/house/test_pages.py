@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kept_constants import share_constants
 from page_blocks import Page, blocks, installed, mistakes, needs
 
 import warpmma as wm
@@ -38,6 +39,7 @@ def of_language(page: Path, language: str) -> list[str]:
 def run(page: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> int:
     monkeypatch.chdir(folder)
     monkeypatch.syspath_prepend(folder)
+    share_constants(folder)
     return Page(page, folder).run()
 
 
