@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import importlib.util
 import os
@@ -93,13 +94,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    gc.collect()
-    gc.freeze()  # tests that call `gc.collect` need not look at all tests
+    gc.freeze()  # so that neither tests that call `gc.collect` nor pytest in the end look at all tests
     gc.enable()
-
-
-def pytest_sessionfinish() -> None:
-    gc.unfreeze()  # nanobind calls what is left a leak
+    atexit.register(gc.unfreeze)  # nanobind calls what is left a leak
 
 
 @pytest.fixture(scope="session")
