@@ -206,7 +206,9 @@ class Layout(Record):
         given = {"matrix": matrix, "row": row, "column": column}
         for (name, value), most in zip(given.items(), self._extents, strict=True):
             if not is_integer(value) or not 0 <= value < most:
-                came = [f"{key} {shown(x)}" for key, x in given.items() if self.matrix or key != "matrix" or key == name]
+                came = [
+                    f"{key} {shown(x)}" for key, x in given.items() if self.matrix or key != "matrix" or key == name
+                ]
                 expected = f"expected a {name} of 0 to {most - 1}"
                 raise OperandError(f"{', '.join(came)} is outside {self.shape}; {expected}")
         parts = [part[int(value)] for part, value in zip(self._places_of, (matrix, row, column), strict=True)]
@@ -264,7 +266,7 @@ class Layout(Record):
 
     @cached_property
     def _parts(self) -> tuple[list[tuple[int, int, int]], list[tuple[int, int, int]]]:
-        """Coordinates of each lane's first element, and of lane 0's elements: those of a place have the bits of both."""
+        """Coordinates of each lane's first element, and of lane 0's elements: a place has the bits of both."""
         lanes = [self._coordinates(lane, 0) for lane in range(self.lanes)]
         return lanes, [self._coordinates(0, i) for i in range(self.elements)]
 
