@@ -206,13 +206,11 @@ class Layout(Record):
         given = {"matrix": matrix, "row": row, "column": column}
         for (name, value), most in zip(given.items(), self._extents, strict=True):
             if not is_integer(value) or not 0 <= value < most:
-                came = [
-                    f"{key} {shown(x)}" for key, x in given.items() if self.matrix or key != "matrix" or key == name
-                ]
+                named = ("matrix", "row", "column") if self.matrix else (name, "row", "column")
+                came = [f"{key} {shown(x)}" for key, x in given.items() if key in named]
                 expected = f"expected a {name} of 0 to {most - 1}"
                 raise OperandError(f"{', '.join(came)} is outside {self.shape}; {expected}")
-        parts = [part[int(value)] for part, value in zip(self._places_of, (matrix, row, column), strict=True)]
-        (x, i), (y, j), (z, k) = parts
+        (x, i), (y, j), (z, k) = (part[int(v)] for part, v in zip(self._places_of, given.values(), strict=True))
         return self._cell(int(matrix), int(row), int(column), x | y | z, i | j | k)
 
     @cached_property
