@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 
 import pytest
@@ -80,6 +80,7 @@ def package(module: str) -> str:
     return module.rpartition(".")[0]
 
 
+@cache
 def made_of(module: str) -> set[str]:
     """Return the packages of `lab` that a module imports from."""
     return {package(name) for name in imported(ast.parse(MODULES[module].read_text())) if name in MODULES}
