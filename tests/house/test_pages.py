@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 import tomllib
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+from help_texts import help_of
+from kept_constants import share_constants
 from page_blocks import Page, blocks, installed, mistakes, needs
 
 import warpmma as wm
@@ -38,6 +37,7 @@ def of_language(page: Path, language: str) -> list[str]:
 def run(page: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> int:
     monkeypatch.chdir(folder)
     monkeypatch.syspath_prepend(folder)
+    share_constants(folder)
     return Page(page, folder).run()
 
 
@@ -163,30 +163,22 @@ def test_a_mistake_is_noticed_before_anything_runs(text: str, mistake: str) -> N
 # Commands
 
 
-@cache
-def helped(*command: str) -> str:
-    """What a program says about its options."""
-    done = subprocess.run([sys.executable, *command, "--help"], cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
 def known_options(program: str, arguments: list[str]) -> str:
     match Path(program).name, arguments:
         case "pytest", ["benchmarks", *_]:
             return (ROOT / "benchmarks" / "conftest.py").read_text()
         case "pytest", _:
-            return helped("-m", "pytest")
+            return help_of("-m", "pytest")
         case "pip", [command, *_]:
-            return helped("-m", "pip", command) + " --group"  # from pip 25.1 on; older ones may run this test
+            return help_of("-m", "pip", command) + " --group"  # from pip 25.1 on; older ones may run this test
         case "python" | "python3", ["-m", module, *_]:
-            return "-m " + helped("-m", module)
+            return "-m " + help_of("-m", module)
         case "python" | "python3", [script, *_]:
-            return helped(script)
+            return help_of(script)
         case "warpmma", ["ptx", action, *_]:
-            return helped("-m", "warpmma", "ptx", action)
+            return help_of("-m", "warpmma", "ptx", action)
         case "warpmma", [command, *_]:
-            return helped("-m", "warpmma", command)
+            return help_of("-m", "warpmma", command)
         case "run", []:
             return (ROOT / ".ci" / "run").read_text()
     raise AssertionError(f"a page names the program {program}")
