@@ -231,14 +231,15 @@ def _hard(of_a: _Part, of_b: _Part, key: int) -> tuple[Float32, Float32]:
 
 def _wide(key: int, part: _Part, least: Int, count: Int) -> Float32:
     """Numbers of either sign with 24 random bits and exponents `least` to `least + count - 1`."""
-    (word,) = part.words(key, 1)
+    word = part.words(key, 1)[0]
     low, high = word.astype(np.uint32), (word >> np.uint64(32)).astype(np.uint32)
     fraction = (low & np.uint32(0x7FFFFF)).astype(np.int32) + np.int32(0x800000)
     np.negative(fraction, out=fraction, where=(low >> np.uint32(24)) & np.uint32(1) > 0)
     exponent = high % count.astype(np.uint32)
     exponent += (least - least.min()).astype(np.uint32)
     powers = np.ldexp(np.float32(1), np.arange(32) + int(least.min()) - 23)
-    return fraction.astype(np.float32) * powers.astype(np.float32)[exponent]
+    made: Float32 = fraction.astype(np.float32) * powers.astype(np.float32)[exponent]
+    return made
 
 
 _MADE = {"normal": _normal, "model": _model, "hard": _hard}
