@@ -153,6 +153,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     patterns = ("benchmarks/test_*.py",) if given.benchmark else TESTS
     tests = given.tests or sorted(str(x.relative_to(ROOT)) for pattern in patterns for x in ROOT.glob(pattern))
     pytest = ["-m", "pytest", "--quiet", "-p", "no:cacheprovider", *more]
+    if given.packages and not given.benchmark:  # there, pytest-benchmark warns where several workers run
+        pytest += ["-p", "no:benchmark"]
     for build in given.dispatch or builds:
         print(f"\n{build}", flush=True)
         replayed = environment.run("-m", "warpmma", "verify", dispatch=build, capture=True).splitlines()

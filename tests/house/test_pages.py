@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -164,11 +165,20 @@ def test_a_mistake_is_noticed_before_anything_runs(text: str, mistake: str) -> N
 
 
 @cache
-def helped(*command: str) -> str:
+def helped(*command: str, program: tuple[str, ...] = (sys.executable,)) -> str:
     """What a program says about its options."""
-    done = subprocess.run([sys.executable, *command, "--help"], cwd=ROOT, capture_output=True, text=True)
+    done = subprocess.run([*program, *command, "--help"], cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout
+
+
+def pip() -> tuple[str, ...]:
+    """How pip is started: this environment's, or that of the machine where a wheel is tried without one."""
+    if installed("pip"):
+        return (sys.executable, "-m", "pip")
+    if found := shutil.which("pip"):
+        return (found,)
+    pytest.skip("no pip here, which knows its options")
 
 
 def known_options(program: str, arguments: list[str]) -> str:
@@ -178,7 +188,7 @@ def known_options(program: str, arguments: list[str]) -> str:
         case "pytest", _:
             return helped("-m", "pytest")
         case "pip", [command, *_]:
-            return helped("-m", "pip", command) + " --group"  # from pip 25.1 on; older ones may run this test
+            return helped(command, program=pip()) + " --group"  # from pip 25.1 on; older ones may run this test
         case "python" | "python3", ["-m", module, *_]:
             return "-m " + helped("-m", module)
         case "python" | "python3", [script, *_]:
@@ -218,11 +228,11 @@ def test_commands_name_what_is_there(page: Path, command: str) -> None:
 
 def test_commands_are_found_and_their_mistakes_noticed() -> None:
     assert {page.name for page, _ in COMMANDS} >= {"README.md", "testing.md"} and len(COMMANDS) >= 7
-    command = "python3 -m venv .venv && .venv/bin/pip install --quit '.[test,tests]' && .venv/bin/pytest --all-oracle"
-    assert list(wrong(command)) == ["--quit", "tests", "--all-oracle"]
     assert list(wrong("python -m lab.check.engines --none\npytest benchmarks --checks\npytest test_x.py")) == [
         "--none", "--checks", "test_x.py",
     ]  # fmt: skip
+    command = "python3 -m venv .venv && .venv/bin/pip install --quit '.[test,tests]' && .venv/bin/pytest --all-oracle"
+    assert list(wrong(command)) == ["--quit", "tests", "--all-oracle"]
 
 
 @each_page

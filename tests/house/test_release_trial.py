@@ -79,3 +79,24 @@ def test_sources_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(trial.Environment, "run", lambda *_, **__: f"{tmp_path}/src/warpmma/__init__.py\n")
     with pytest.raises(SystemExit, match="not from the wheel"):
         trial.main(["--wheel", str(tmp_path / "x.whl")])
+
+
+@pytest.mark.parametrize(
+    ("options", "left_out"), [([], False), (["--packages=x"], True), (["--packages=x", "--benchmark"], False)]
+)
+def test_a_plugin_of_other_packages_is_left_out(
+    options: list[str], left_out: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The benchmarks', which warns where several workers run; unless benchmarks run."""
+    given: list[tuple[str, ...]] = []
+
+    def ran(_: object, *arguments: str, **__: object) -> str:
+        given.append(arguments)
+        return "1 2\n"
+
+    monkeypatch.setattr(trial.Environment, "__init__", lambda it, *_: it.__dict__.update(here=True, emulated=False))
+    monkeypatch.setattr(trial.Environment, "install", lambda *_: None)
+    monkeypatch.setattr(trial.Environment, "add", lambda *_: None)
+    monkeypatch.setattr(trial.Environment, "run", ran)
+    assert trial.main(["--wheel=x.whl", "--dispatch=plain", *options, "-n2"]) == 0
+    assert given[-1][:2] == ("-m", "pytest") and "-n2" in given[-1] and ("no:benchmark" in given[-1]) == left_out
