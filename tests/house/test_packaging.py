@@ -23,7 +23,7 @@ from warpmma.gpu import cuda_driver, why_no_gpu
 
 ROOT = Path(__file__).parents[2]
 HOOK = "_editable_skbc_warpmma.py"
-INFO = "warpmma-0.1.0.dist-info"
+INFO = "warpmma-0.3.0.dist-info"
 
 
 def test_pytest_starts_with_warnings_as_errors(tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_what_a_build_without_a_compiler_gives(
     assert done.returncode == 0, said
     assert ("without its native engine" in said) == (hook == "build_editable")
     if hook == "build_wheel":
-        assert [wheel.name for wheel in wheels] == ["warpmma-0.1.0-py3-none-any.whl"]
+        assert [wheel.name for wheel in wheels] == ["warpmma-0.3.0-py3-none-any.whl"]
         with zipfile.ZipFile(wheels[0]) as wheel:
             assert {name.partition("/")[0] for name in wheel.namelist()} == {"warpmma", INFO}
 
