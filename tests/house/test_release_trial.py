@@ -66,7 +66,7 @@ def test_another_interpreter_offline(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_packages_of_others_are_not_for_debian(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trial, "WHERE", tmp_path)
-    monkeypatch.setattr(trial.debian, "interpreter", lambda *_: tmp_path / "python")
+    monkeypatch.setattr("lab.release.debian.interpreter", lambda *_: tmp_path / "python")
     options = ["--wheel", str(tmp_path / "x.whl"), "--python", "3.99", "--packages", str(tmp_path)]
     with pytest.raises(SystemExit):
         trial.main(options)
