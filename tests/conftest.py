@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import importlib.util
+import os
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
@@ -38,6 +40,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # Tests start some hundred processes, which all would compile the package again.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    sys.dont_write_bytecode = False
     config.addinivalue_line(
         "markers", "alike(n): its cases differ in nothing but names and numbers; one in n runs without --every-case"
     )
@@ -89,13 +94,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
-    gc.collect()
-    gc.freeze()  # tests that call `gc.collect` need not look at all tests
+    gc.freeze()  # so that neither tests that call `gc.collect` nor pytest in the end look at all tests
     gc.enable()
-
-
-def pytest_sessionfinish() -> None:
-    gc.unfreeze()  # nanobind calls what is left a leak
+    atexit.register(gc.unfreeze)  # nanobind calls what is left a leak
 
 
 @pytest.fixture(scope="session")

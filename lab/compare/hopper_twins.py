@@ -1,4 +1,4 @@
-"""Compare the twins of the Hopper examples with a GPU: `PYTHONPATH=examples python -m lab.compare.hopper_twins --help`.
+"""Compare the twins of the Hopper examples with a GPU: `python -m lab.compare.hopper_twins --help`.
 
 Prints for each case whether the simulator's output is what an H100 left (`tests/data/h100_hopper_twins.json`).
 `--jobs FILE` compiles the twins with nvcc and writes their launches for `python -m lab.record.twin_outputs`, which
@@ -13,13 +13,13 @@ import subprocess
 import sys
 import tempfile
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from lab.gpu.tensor_jobs import Array, TensorJob, digest, write
+from lab.programs.examples import example
 
 __all__ = ["CASES", "EXAMPLES", "RECORDED", "recorded"]
 
@@ -33,7 +33,7 @@ def _cases() -> dict[str, tuple[str, Any]]:
     """Return the example and the case of each launch, by its name."""
     found: dict[str, tuple[str, Any]] = {}
     for name in EXAMPLES:
-        given: Any = import_module(name).CASES
+        given: Any = example(name).CASES
         more = [replace(case, seed=seed) for case in (given[1], given[-2]) for seed in _SEEDS]
         found |= {f"{name} {case.name}": (name, case) for case in (*given, *more)}
     return found
@@ -51,7 +51,7 @@ def recorded() -> dict[str, str]:
 def job(name: str, code: str) -> tuple[TensorJob, tuple[Array, ...]]:
     """Return a launch for a GPU, and its inputs."""
     of, case = CASES[name]
-    call: Any = import_module(of).call(case)
+    call: Any = example(of).call(case)
     *inputs, output = call.arrays
     numbers = [np.float32(x) if isinstance(x, float) else np.int32(x) for x in call.numbers.values()]
     made = TensorJob(
@@ -101,11 +101,11 @@ def main(arguments: list[str] | None = None) -> int:
         kept = {"gpu": parts[0]["gpu"], "driver": parts[0]["driver"]}
         outputs = {name: x for part in parts for name, x in part["outputs"].items()}
         RECORDED.write_text(json.dumps({**kept, "outputs": outputs}, indent=1) + "\n")
-    hopper: Any = import_module("hopper")
+    hopper: Any = example("hopper")
     there, failed = recorded(), 0
     for name, (of, case) in CASES.items():
         if name.startswith(options.only):
-            found, _ = hopper.simulate_twin(import_module(of).call(case))
+            found, _ = hopper.simulate_twin(example(of).call(case))
             failed += (other := digest(found) != there.get(name))
             print(f"{name}: {'DIFFERS' if other else 'as on the GPU'}", flush=True)
     return int(failed > 0)

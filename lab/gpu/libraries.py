@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import ml_dtypes
 import numpy as np
@@ -88,7 +88,18 @@ class LibraryProduct:
         tuple of ndarray of unsigned int
             Codes, `[m, k]` and `[k, n]`; read-only.
         """
-        return _inputs(self.kind, self.dtype, self.m, self.n, self.k, self.seed)
+        return self.part(slice(None), slice(None))
+
+    def part(self, rows: slice, columns: slice) -> tuple[Array, Array]:
+        """Make rows of A and columns of B alone.
+
+        Returns
+        -------
+        tuple of ndarray of unsigned int
+            Codes; read-only.
+        """
+        places = rows.indices(self.m), columns.indices(self.n)  # a slice has no hash
+        return _inputs(self.kind, self.dtype, self.m, self.n, self.k, self.seed, *places)
 
     def digest(self) -> str:
         """Return a digest of A and B: 16 hexadecimal digits.
@@ -135,15 +146,16 @@ class RecordedProduct:
         tuple of ndarray of unsigned int
             Codes; read-only.
         """
-        a, b = self.case.inputs()
-        return a[self.rows], b[:, self.columns]
+        return self.case.part(self.rows, self.columns)
 
 
 @lru_cache(maxsize=2)
-def _inputs(kind: str, dtype: str, m: int, n: int, k: int, seed: int) -> tuple[Array, Array]:
-    """Codes of A and B, `[m, k]` and `[k, n]`; read-only."""
+def _inputs(
+    kind: str, dtype: str, m: int, n: int, k: int, seed: int, rows: tuple[int, ...], columns: tuple[int, ...]
+) -> tuple[Array, Array]:
+    """Codes of rows of A and columns of B, of `[m, k]` and `[k, n]`; read-only."""
     codes = []
-    for x in _made(kind, m, n, k, seed):
+    for x in _MADE[kind](_Part(m, k, slice(*rows)), _Part(k, n, slice(None), slice(*columns)), 2 * seed):
         # All are finite: the bell curve ends at 6, 32 times that is 192, hard ones are below 2^5, and e4m3 ends at 448.
         rounded = x.astype(_DTYPES[dtype])
         code = rounded.view(f"u{rounded.itemsize}")
@@ -152,14 +164,22 @@ def _inputs(kind: str, dtype: str, m: int, n: int, k: int, seed: int) -> tuple[A
     return codes[0], codes[1]
 
 
-@lru_cache(maxsize=1)
-def _made(kind: str, m: int, n: int, k: int, seed: int) -> tuple[Float32, Float32]:
-    return _MADE[kind](m, n, k, 2 * seed)
+class _Part(NamedTuple):
+    """Rows and columns of a matrix of a shape: random words are drawn for all of it, and numbers made of some."""
+
+    height: int
+    width: int
+    rows: slice = slice(None)
+    columns: slice = slice(None)
+
+    def words(self, key: int, number: int) -> npt.NDArray[np.uint64]:
+        """Draw words for the matrix, `number` of them for each element: `[number, row, column]`."""
+        return _words(key, number, self.height, self.width)[:, self.rows, self.columns]
 
 
 @lru_cache(maxsize=2)
 def _digest(kind: str, dtype: str, m: int, n: int, k: int, seed: int) -> str:
-    a, b = _inputs(kind, dtype, m, n, k, seed)
+    a, b = _inputs(kind, dtype, m, n, k, seed, (0, m, 1), (0, n, 1))
     little = (np.ascontiguousarray(x, x.dtype.newbyteorder("<")) for x in (a, b))
     return hashlib.sha256(b"".join(x.tobytes() for x in little)).hexdigest()[:16]
 
@@ -169,54 +189,57 @@ def _words(key: int, *shape: int) -> npt.NDArray[np.uint64]:
     return words
 
 
-def _bell(key: int, *shape: int) -> Float32:
+def _bell(key: int, part: _Part) -> Float32:
     """Add twelve uniform integers of 16 bits: mean 0 and spread 1, exact in float32."""
-    total = np.full(shape, -6 * 0xFFFF, np.int32)
-    for word in _words(key, 3, *shape):
+    words = part.words(key, 3)
+    total = np.full(words.shape[1:], -6 * 0xFFFF, np.int32)
+    for word in words:
         for shift in (0, 16, 32, 48):
             total += (word >> np.uint64(shift)).astype(np.uint16)
     return total.astype(np.float32) * np.float32(2**-16)
 
 
-def _normal(m: int, n: int, k: int, key: int) -> tuple[Float32, Float32]:
-    return _bell(key, m, k), _bell(key + 1, k, n)
+def _normal(a: _Part, b: _Part, key: int) -> tuple[Float32, Float32]:
+    return _bell(key, a), _bell(key + 1, b)
 
 
-def _model(m: int, n: int, k: int, key: int) -> tuple[Float32, Float32]:
+def _model(a: _Part, b: _Part, key: int) -> tuple[Float32, Float32]:
     """One column of A in 64, at random places, is 32 times as large."""
-    a, b = _normal(m, n, k, key)
-    order = np.argsort(_words(key + (1 << 32), k), kind="stable")
-    a[:, order[: -(-k // 64)]] *= np.float32(32)
-    return a, b
+    some, others = _normal(a, b, key)
+    order = np.argsort(_words(key + (1 << 32), a.width), kind="stable")
+    some[:, order[: -(-a.width // 64)]] *= np.float32(32)
+    return some, others
 
 
-def _hard(m: int, n: int, k: int, key: int) -> tuple[Float32, Float32]:
+def _hard(of_a: _Part, of_b: _Part, key: int) -> tuple[Float32, Float32]:
     """Give a quarter of k large products, another their negatives, and the rest small ones, in any order.
 
     The sum is small, and what was truncated on the way is a large part of it.
     """
+    k = of_a.width
     order = np.argsort(_words(key + (1 << 32), k), kind="stable")
     quarter = k // 4
     large = np.zeros(k, bool)
     large[order[: 2 * quarter]] = True
     # Exponents -8 to 0 and, where large, -1 to 4: products stay below 2^10, and so do halves of sums below f16's limit.
-    a = _wide(key, m, k, np.where(large, -1, -8)[None, :], np.where(large, 6, 9)[None, :])
-    b = _wide(key + 1, k, n, np.where(large, -1, -8)[:, None], np.where(large, 6, 9)[:, None])
+    a = _wide(key, of_a, np.where(large, -1, -8)[None, :], np.where(large, 6, 9)[None, :])
+    b = _wide(key + 1, of_b, np.where(large, -1, -8)[:, None], np.where(large, 6, 9)[:, None])
     one, other = order[:quarter], order[quarter : 2 * quarter]
     a[:, other], b[other] = -a[:, one], b[one]
     return a, b
 
 
-def _wide(key: int, rows: int, columns: int, least: Int, count: Int) -> Float32:
+def _wide(key: int, part: _Part, least: Int, count: Int) -> Float32:
     """Numbers of either sign with 24 random bits and exponents `least` to `least + count - 1`."""
-    word = _words(key, rows, columns)
+    word = part.words(key, 1)[0]
     low, high = word.astype(np.uint32), (word >> np.uint64(32)).astype(np.uint32)
     fraction = (low & np.uint32(0x7FFFFF)).astype(np.int32) + np.int32(0x800000)
     np.negative(fraction, out=fraction, where=(low >> np.uint32(24)) & np.uint32(1) > 0)
     exponent = high % count.astype(np.uint32)
     exponent += (least - least.min()).astype(np.uint32)
     powers = np.ldexp(np.float32(1), np.arange(32) + int(least.min()) - 23)
-    return fraction.astype(np.float32) * powers.astype(np.float32)[exponent]
+    made: Float32 = fraction.astype(np.float32) * powers.astype(np.float32)[exponent]
+    return made
 
 
 _MADE = {"normal": _normal, "model": _model, "hard": _hard}

@@ -1,4 +1,4 @@
-"""Measure what a launch costs by each front end: `PYTHONPATH=examples python -m lab.measure.front_ends`.
+"""Measure what a launch costs by each front end: `python -m lab.measure.front_ends`.
 
 Prints, for each front end that is installed, CPU seconds of the first launch beyond the front end's compilation, with
 the imports of warpmma; CPU milliseconds of a later launch, the median of ten rounds; and by how many MB the process
@@ -25,6 +25,8 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+
+from lab.programs.examples import example
 
 __all__ = ["FRONT_ENDS", "Cost", "FrontEnd", "measured"]
 
@@ -171,7 +173,6 @@ def _python() -> FrontEnd:
 
 def _warp() -> FrontEnd:
     import warp
-    from warp_kernel import BLOCK, launch
 
     import warpmma as wm
 
@@ -179,17 +180,18 @@ def _warp() -> FrontEnd:
     def empty() -> None:
         pass
 
+    kernel = example("warp_kernel")
     device, kept = wm.Device(TARGET), _Kept()
 
     def compiled() -> None:
         module = empty.module
-        module.options |= {"strip_hash": True, "block_dim": BLOCK}
+        module.options |= {"strip_hash": True, "block_dim": kernel.BLOCK}
         with tempfile.TemporaryDirectory() as folder:
             paths = warp.compile_aot_module(module, arch=90, module_dir=folder, use_ptx=True)
             texts = wm.ptx.load(next(p for p in paths if p.suffix == ".ptx"))
         kept["run"] = next(texts[x] for x in texts if "forward" in x)
 
-    return FrontEnd(compile=compiled, launch=lambda: launch(kept["run"], device, (1,), []))
+    return FrontEnd(compile=compiled, launch=lambda: kernel.launch(kept["run"], device, (1,), []))
 
 
 def _tilelang() -> FrontEnd:

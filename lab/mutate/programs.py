@@ -25,7 +25,6 @@ from typing import Any
 
 import warpmma as wm
 from lab.mutate.campaign import Names, campaign, command_line, parsed, sampled
-from lab.mutate.subjects import example
 from lab.mutate.verdicts import BAD, Verdict
 from warpmma.errors import WarpmmaError
 from warpmma.kernel import HazardError
@@ -92,8 +91,6 @@ def _changes(line: str) -> Iterator[tuple[str, str]]:
 
 @cache
 def _cases() -> dict[str, Any]:
-    for name in ("twins", "attention", "gemm_f16", "gemm_int8", "gemm_sparse", "rowwise"):
-        example(name)  # the cases import them by these names
     from lab.programs.cases import CASES
     from lab.triton_programs.kept import kept_cases
 

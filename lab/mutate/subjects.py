@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import ast
 import copy
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cache, partial
-from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+from lab.programs.examples import EXAMPLES, example
 
 from .operators import EVERYWHERE, edits
 from .syntax import Edit, Function
 
 __all__ = ["EXAMPLES", "EndlessError", "Mutant", "Names", "Subject", "example", "mutants", "subjects"]
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
 Names = Mapping[str, Any]
 
 _TURN = "_turn"
@@ -94,17 +93,6 @@ class Mutant:
     def line(self) -> str:
         """Where the change is."""
         return f"{Path(str(self.module.__file__)).name}:{getattr(self.edit.node, 'lineno', 0)}"
-
-
-def example(name: str) -> ModuleType:
-    """Return an example as a module; those that it imports must have been asked for before."""
-    if name not in sys.modules:
-        spec = spec_from_file_location(name, EXAMPLES / f"{name}.py")
-        if spec is None or spec.loader is None:
-            raise ImportError(f"no example {name}", name=name)
-        sys.modules[name] = module_from_spec(spec)
-        spec.loader.exec_module(sys.modules[name])
-    return sys.modules[name]
 
 
 @cache

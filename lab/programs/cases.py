@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
+from .examples import example
 from .launches import Array, Case, Run, Step, Struct, words
 
 __all__ = ["CASES", "TWINS"]
@@ -307,8 +307,8 @@ TWINS: dict[str, tuple[int, ...]] = {
 """The cases of the examples that are run as PTX, by index in `CASES`: those that do not take long."""
 
 
-def _twin(example: str, place: int) -> Run:
-    module = import_module(example)
+def _twin(name: str, place: int) -> Run:
+    module = example(name)
     call = module.call(module.CASES[place])
     names = [f"x{i}" for i in range(len(call.arrays) - 1)] + ["d"]
     arrays = {name: x.view(f"u{x.itemsize}") for name, x in zip(names, call.arrays, strict=True)}
@@ -319,8 +319,8 @@ def _twin(example: str, place: int) -> Run:
 
 def _twins() -> list[Case]:
     return [
-        Case(f"twin_{example}", module.CASES[i].name, partial(_twin, example, i))
-        for example, places in TWINS.items() for module in [import_module(example)]
+        Case(f"twin_{name}", module.CASES[i].name, partial(_twin, name, i))
+        for name, places in TWINS.items() for module in [example(name)]
         for i in places if i < len(module.CASES)
     ]  # fmt: skip
 

@@ -3,8 +3,7 @@
 Needs an sm_80 GPU or newer and its driver, which assembles the stored PTX; the recordings are of an H200. `--compile`
 recompiles the programs and needs nvcc instead. `--cutlass FOLDER` is for those of CUTLASS, whose PTX is not stored:
 `--compile` writes it there (`pip install nvidia-cutlass`), and recording reads it from there. The examples define the
-inputs of their PTX twins, so they must be on the path (`PYTHONPATH=examples`; if the package is not installed,
-`PYTHONPATH=examples:src`).
+inputs of their PTX twins. If the package is not installed, `PYTHONPATH=src` finds it.
 """
 
 from __future__ import annotations

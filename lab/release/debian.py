@@ -54,6 +54,8 @@ def interpreter(python: str, machine: str, where: Path) -> Path:
         [loader] = {path.resolve() for path in (to / "usr" / "lib").rglob("ld-linux-*") if path.exists()}
         start = f'"{loader}" --library-path "{":".join(folders)}" --argv0 "$0"'
     else:
+        if not (to / "lib").exists():  # later suites have all in usr; this link is in a package that none depends on
+            (to / "lib").symlink_to("usr/lib")
         start = f'qemu-{machine} -L "{to}" -0 "$0"'
     command.write_text(f'#!/bin/sh\nPYTHONHOME="{to}/usr" exec {start} "{program}" "$@"\n')
     command.chmod(0o755)

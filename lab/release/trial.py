@@ -7,9 +7,11 @@ native engine; by default all that the processor has):
 2. `warpmma verify`, which replays registers of an H200;
 3. pytest on the tests that are named, by default those of the native engine; `tests` are all.
 
-The interpreter is this one in a fresh environment, or with `--python 3.13` and `--machine aarch64` one of Debian's
-(`debian.py`), whose processor is emulated if it is another one (Debian's package qemu-user). `--benchmark` runs
-the benchmarks instead of the tests. Other options are pytest's; a value is joined to its option: `-knumbers`.
+The interpreter is this one in a fresh environment, or the one that `--python PATH` names; with `--python 3.13` and
+`--machine aarch64` it is one of Debian's (`debian.py`), whose processor is emulated if it is another one (Debian's
+package qemu-user). `--benchmark` runs the benchmarks instead of the tests. On a machine without a network,
+`--find-links FOLDER` has the wheels of what is required, and `--packages FOLDER` adds what is installed elsewhere, such
+as Triton. Other options are pytest's; a value is joined to its option: `-knumbers`.
 """
 
 from __future__ import annotations
@@ -46,23 +48,24 @@ print(*(seconds("import warpmma") - seconds("pass") for _ in range(9)))
 class Environment:
     """Where a wheel is installed: how its Python is started, and with which variables."""
 
-    def __init__(self, python: str, machine: str, name: str) -> None:
-        """Make it: a virtual environment of this interpreter, or a folder beside one of Debian's."""
-        self.python, self.machine, self.where = python, machine, WHERE / "trials" / name
+    def __init__(self, python: str, machine: str, where: Path, interpreter: Path | None = None) -> None:
+        """Make it: a virtual environment of an interpreter, by default this one, or a folder beside one of Debian's."""
+        self.python, self.machine, self.where = python, machine, where
         self.emulated = machine != platform.machine()
-        self.here = not self.emulated and python == HERE
+        self.here = not self.emulated and (python == HERE or interpreter is not None)
         shutil.rmtree(self.where, ignore_errors=True)
         ours = ("PYTHON", "PYTEST", "WARPMMA")
         self.variables = {key: value for key, value in os.environ.items() if not key.startswith(ours)}
         if self.here:
-            subprocess.run([sys.executable, "-m", "venv", self.where], check=True)
+            # This interpreter's pip installs into it, so that it needs none: some systems' Python has no ensurepip.
+            subprocess.run([interpreter or sys.executable, "-m", "venv", "--without-pip", self.where], check=True)
             self.command = self.where / "bin" / "python"
         else:
             self.command = debian.interpreter(python, machine, WHERE / "debian")
             self.variables["PYTHONPATH"] = str(self.where)
 
-    def install(self, wheel: Path, extra: str) -> None:
-        """Install a wheel with an extra, such as "test"."""
+    def install(self, wheel: Path, extra: str, more: Sequence[str] = (), links: Path | None = None) -> None:
+        """Install a wheel with an extra, such as "test", and more requirements; from a folder of wheels alone."""
         command = [sys.executable, "-m", "pip", "--quiet", "--quiet"]
         if self.here:
             command += ["--python", str(self.command), "install"]
@@ -70,7 +73,14 @@ class Environment:
             platforms = [f"--platform=manylinux_2_{minor}_{self.machine}" for minor in range(28, 16, -1)]
             command += ["install", f"--target={self.where}", "--only-binary=:all:", f"--python-version={self.python}"]
             command += [*platforms, f"--platform=manylinux2014_{self.machine}"]
-        subprocess.run([*command, f"{wheel}[{extra}]"], env=self.variables, check=True)
+        if links is not None:
+            command += ["--no-index", f"--find-links={links}"]
+        subprocess.run([*command, f"{wheel}[{extra}]", *more], env=self.variables, check=True)
+
+    def add(self, folders: Sequence[Path]) -> None:
+        """Let it find packages of other folders, after its own."""
+        site = self.run("-c", "import sysconfig; print(sysconfig.get_path('purelib'))", capture=True).strip()
+        (Path(site) / "packages.pth").write_text("".join(f"{folder.resolve()}\n" for folder in folders))
 
     def run(self, *arguments: str, dispatch: str = "", capture: bool = False) -> str:
         """Run its Python in the root of the repository, and return what it prints if that is captured."""
@@ -80,6 +90,12 @@ class Environment:
         if done.returncode:
             raise SystemExit(f"{' '.join(arguments)}: exit status {done.returncode}")
         return done.stdout or ""
+
+
+def version(interpreter: Path) -> str:
+    """Return the version of an interpreter, such as 3.12."""
+    code = "import sys; print('.'.join(map(str, sys.version_info[:2])))"
+    return subprocess.run([interpreter, "-c", code], stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
 
 
 def built(python: str, machine: str, where: Path = WHERE / "wheels") -> Path:
@@ -96,22 +112,37 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("tests", nargs="*", help=f"what pytest is given; by default {' '.join(TESTS)}")
     parser.add_argument("--wheel", type=Path, help="by default the one in build/release/wheels that fits")
-    parser.add_argument("--python", default=HERE, help="3.11, 3.13 or 3.14")
+    parser.add_argument("--to", type=Path, metavar="FOLDER", help="where the environment is made; what is there goes")
+    parser.add_argument("--python", default=HERE, help="3.11, 3.13 or 3.14, or the path of an interpreter")
     parser.add_argument("--machine", default=platform.machine(), choices=debian.MACHINES)
     known = "x86-64-v4, x86-64-v3, plain; may be repeated; all by default"
     parser.add_argument("--dispatch", action="append", metavar="BUILD", help=known)
     parser.add_argument("--benchmark", action="store_true", help="run the benchmarks instead of tests")
     parser.add_argument("--no-tests", action="store_true", help="only import and verify")
+    parser.add_argument("--extra", metavar="NAMES", help="such as test,triton; by default test or benchmark")
+    install = "a requirement beside the extra's; may be repeated"
+    parser.add_argument("--install", action="append", default=[], metavar="REQUIREMENT", help=install)
+    links = "take requirements from this folder of wheels alone"
+    parser.add_argument("--find-links", type=Path, metavar="FOLDER", help=links)
+    packages = "packages that are found after those that were installed; may be repeated; not with Debian's CPythons"
+    parser.add_argument("--packages", type=Path, action="append", default=[], metavar="FOLDER", help=packages)
     given, more = parser.parse_known_args(argv)
-    wheel = given.wheel or built(given.python, given.machine)
-    extra = "benchmark" if given.benchmark else "test"
-    environment = Environment(given.python, given.machine, f"{wheel.stem}-{given.python}-{extra}")
-    environment.install(wheel.resolve(), extra)
+    interpreter = Path(given.python) if os.sep in given.python else None
+    python = version(interpreter) if interpreter else given.python
+    wheel = given.wheel or built(python, given.machine)
+    extra = given.extra or ("benchmark" if given.benchmark else "test")
+    where = given.to or WHERE / "trials" / f"{wheel.stem}-{python}-{extra}"
+    environment = Environment(python, given.machine, where, interpreter)
+    if given.packages and not environment.here:
+        parser.error("--packages is for an interpreter that is installed: leave it out, or name --python PATH")
+    environment.install(wheel.resolve(), extra, given.install, given.find_links)
+    if given.packages:
+        environment.add(given.packages)
     place = environment.run("-c", "import warpmma; print(warpmma.__file__)", capture=True).strip()
     if "src" in Path(place).parts:
         raise SystemExit(f"warpmma comes from {place}, not from the wheel")
     how = f"{given.machine}, emulated" if environment.emulated else given.machine
-    print(f"CPython {given.python}, {how}: {place}", flush=True)
+    print(f"CPython {python}, {how}: {place}", flush=True)
     if not environment.emulated:  # an emulator's times say nothing
         times = [float(x) for x in environment.run("-c", IMPORTS, capture=True).split()]
         print(f"import warpmma: {statistics.median(times):.3f} s of the processor, median of {len(times)}", flush=True)
@@ -122,6 +153,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     patterns = ("benchmarks/test_*.py",) if given.benchmark else TESTS
     tests = given.tests or sorted(str(x.relative_to(ROOT)) for pattern in patterns for x in ROOT.glob(pattern))
     pytest = ["-m", "pytest", "--quiet", "-p", "no:cacheprovider", *more]
+    if given.packages and not given.benchmark:  # there, pytest-benchmark warns where several workers run
+        pytest += ["-p", "no:benchmark"]
     for build in given.dispatch or builds:
         print(f"\n{build}", flush=True)
         replayed = environment.run("-m", "warpmma", "verify", dispatch=build, capture=True).splitlines()

@@ -68,7 +68,7 @@ def test_notebooks_show_picture_and_tables() -> None:
 
 
 def test_the_page_has_the_picture_of_its_example() -> None:
-    page = Path(wm.__file__).parents[2] / "docs" / "error.md"
+    page = Path(__file__).parents[2] / "docs" / "error.md"
     blocks = re.findall(r"```python\n(.*?)```", page.read_text(), re.DOTALL)
     names: dict[str, Any] = {}
     exec("import numpy as np, warpmma as wm\nrng = np.random.default_rng(0)", names)

@@ -38,9 +38,10 @@ PLAIN = "import sys\nsys.meta_path[:] = [x for x in sys.meta_path if x.__module_
 
 def answer(folder: Path, code: str) -> Any:
     """Run code with the package of a folder; return what it prints last, as JSON."""
+    paths = os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")]).rstrip(os.pathsep)
     done = subprocess.run(
         [sys.executable, "-c", f"{PLAIN}import json, numpy as np, warpmma as wm\n{code}"],
-        capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(folder)}, check=False,
+        capture_output=True, text=True, env={**os.environ, "PYTHONPATH": paths}, check=False,
     )  # fmt: skip
     assert not done.returncode, done.stderr
     return json.loads(done.stdout.splitlines()[-1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,6 +22,7 @@ EVERY = warpgroup_instructions()
 BY_TYPE = {(i.type("A"), i.type("B"), i.sparse, i.n): i for i in EVERY}  # one of each shape that is read
 WGMMA = "wgmma.mma_async.sync.aligned.m64n32k16.f32.f16.f16"
 
+# As a text: Playwright takes values apart one by one.
 READ = """([name, operand, descriptor, major]) => {
   const { instructionNamed, readDescriptor, readingOf } = globalThis.warpmma;
   const reading = readingOf(instructionNamed(name), operand, readDescriptor(descriptor), major);
@@ -33,7 +35,7 @@ READ = """([name, operand, descriptor, major]) => {
       found.accesses.push(cell.access);
     }
   for (const [word, cells] of reading.words) found.words.push([word, cells.map(({ row, column }) => [row, column])]);
-  return { shape: [reading.rows, reading.columns], ...found };
+  return JSON.stringify({ shape: [reading.rows, reading.columns], ...found });
 }"""
 
 
@@ -56,7 +58,7 @@ def drawn(seed: int, count: int) -> Iterator[tuple[Any, str, int, str]]:
 def test_elements_lie_where_python_finds_them(browser: Any) -> None:
     with opened(browser) as page:
         for i, operand, word, major in drawn(1, 14):
-            found = page.evaluate(READ, [str(i), operand, hex(word), major])
+            found = json.loads(page.evaluate(READ, [str(i), operand, hex(word), major]))
             reading = shared_reading(i, operand, word, major=major)  # type: ignore[arg-type]
             assert tuple(found["shape"]) == reading.shape
             assert np.array_equal(np.reshape(found["addresses"], reading.shape), reading.addresses), (i, operand)
@@ -71,7 +73,7 @@ def test_bytes_and_accesses_are_those_of_python(browser: Any) -> None:
         for i, operand, word, major in drawn(2, 6):
             if i.n > 64:
                 continue
-            found = page.evaluate(READ, [str(i), operand, hex(word), major])
+            found = json.loads(page.evaluate(READ, [str(i), operand, hex(word), major]))
             reading = shared_reading(i, operand, word, major=major)  # type: ignore[arg-type]
             for at, cells in found["words"]:
                 expected = {(c.row, c.column) for byte in range(4 * at, 4 * at + 4) for c in reading.elements(byte)}

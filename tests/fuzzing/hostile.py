@@ -89,8 +89,8 @@ def strange_scalar(rng: Rng) -> Any:
 
 
 _SCALARS: tuple[Callable[[], Any], ...] = (
-    lambda: np.timedelta64(1, "s"), lambda: np.timedelta64(0, "D"), lambda: np.timedelta64("NaT"),
-    lambda: np.timedelta64(1), lambda: np.datetime64("2020-01-01"), lambda: np.datetime64("NaT"),
+    lambda: np.timedelta64(1, "s"), lambda: np.timedelta64(0, "D"), lambda: np.timedelta64("NaT", "s"),
+    lambda: np.timedelta64(1, "Y"), lambda: np.datetime64("2020-01-01"), lambda: np.datetime64("NaT", "s"),
     *(lambda t=t: t(1) for t in (
         np.int8, np.uint8, np.int16, np.uint16, np.int32, np.uint32, np.int64, np.uint64, np.float16, np.float32,
         np.float64, np.longdouble, np.complex64, np.bool_, np.str_, np.bytes_, ml_dtypes.bfloat16, ml_dtypes.int4,

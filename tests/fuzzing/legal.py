@@ -98,7 +98,8 @@ def instruction(rng: Rng) -> Any:
 def modest(size: Any, most: int, instead: Any) -> Any:
     """Return a size, or another for one that is legal but takes long, or much memory."""
     given = size if isinstance(size, list | tuple) else (size,)
-    large = any(isinstance(n, int | np.integer) and most < n < 1 << 47 for n in given)
+    numbers = [n for n in given if isinstance(n, int | np.integer) and not isinstance(n, np.timedelta64)]
+    large = any(most < n < 1 << 47 for n in numbers)
     return instead if large else size
 
 

@@ -54,8 +54,13 @@ _ALONE = {"f16", "bf16", "f32", "f64"}
 
 
 @cache
+def _every_row() -> tuple[InstructionRow, ...]:
+    return tuple(operations.rows())
+
+
+@cache
 def _rows(kind: Any) -> tuple[InstructionRow, ...]:
-    return tuple(row for row in operations.rows() if isinstance(row, kind))
+    return tuple(row for row in _every_row() if isinstance(row, kind))
 
 
 def a_row(kind: Any, rng: Rng) -> InstructionRow:

@@ -139,8 +139,8 @@ def test_an_operation_that_differs(
     gpu: ComparedGpu, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
 
-    def wrong(*given: Any, native: bool) -> Any:
-        return tuple(x ^ x.dtype.type(1) for x in row_cases_simulated(*given, native=native))
+    def wrong(row: Any, given: Any, immediates: Any, native: bool) -> Any:
+        return tuple(x ^ x.dtype.type(1) for x in row_cases_simulated(row, given, immediates, native))
 
     row_cases_simulated = row_simulated
     monkeypatch.setattr(row_cases, "row_simulated", wrong)

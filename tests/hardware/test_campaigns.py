@@ -22,17 +22,18 @@ ROOT = Path(__file__).parents[2]
 
 
 class Ran:
-    """A campaign, and what it told."""
+    """A campaign."""
 
     def __init__(self) -> None:
-        self.report, self.saved, self.lines, self.stop = Report(device={}, seed=0), 0, list[str](), Event()
+        self.report, self.saved, self.stop = Report(device={}, seed=0), 0, Event()
+        self.tell: Callable[[str], object] = lambda line: None
 
     def run(self, compared: list[Any], outputs: int, workers: list[Worker], until: float = float("inf")) -> None:
         def save() -> None:
             self.saved += 1
 
         Campaign(
-            report=self.report, explain=lambda name, found: f"explains {name}", save=save, tell=self.lines.append,
+            report=self.report, explain=lambda name, found: f"explains {name}", save=save, tell=self.tell,
             stop=self.stop,
         ).run(compared, outputs, workers, until)  # fmt: skip
 
@@ -112,6 +113,21 @@ def test_processes() -> None:
     assert set(ran.counts().values()) == {100} and len(ran.counts()) == 12
     (note,) = ran.report.notes
     assert " in process " in note and note.split()[-1] != str(os.getpid())
+
+
+def test_processes_leave_signals_to_the_campaign() -> None:
+    asked = AskedForCounting(target="sm_90a", pattern="slow", outputs=2, seed=0)
+    ran = Ran()
+    told: list[int] = []
+
+    def tell(line: str) -> None:
+        told.append(int(ran.report.notes[0].split()[-1]))
+        for each in (signal.SIGINT, signal.SIGTERM):
+            os.kill(told[-1], each)
+
+    ran.tell = tell
+    ran.run(asked.comparisons(), 150, [process_worker(0, asked, Memory)])
+    assert told and set(ran.counts().values()) == {150}
 
 
 def test_a_process_that_is_killed() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,12 @@ import warpmma as wm
 pytestmark = pytest.mark.quick
 
 ROOT = Path(wm.__file__).parent
-TREES = {path: ast.parse(path.read_text()) for path in sorted(ROOT.rglob("*.py"))}
+
+
+@cache
+def trees() -> dict[Path, ast.Module]:
+    """Parse the modules of the package."""
+    return {path: ast.parse(path.read_text()) for path in sorted(ROOT.rglob("*.py"))}
 
 
 def module_name(path: Path) -> str:
@@ -27,8 +33,8 @@ def module_name(path: Path) -> str:
 
 def siblings(path: Path) -> set[str]:
     """Name the modules and packages in the same package as a module, itself among them; of a face, those below it."""
-    return {module_name(p) for p in TREES if p.parent == path.parent and p.stem != "__init__"} | {
-        p.parent.name for p in TREES if p.stem == "__init__" and p.parent.parent == path.parent
+    return {module_name(p) for p in trees() if p.parent == path.parent and p.stem != "__init__"} | {
+        p.parent.name for p in trees() if p.stem == "__init__" and p.parent.parent == path.parent
     }
 
 
@@ -46,7 +52,7 @@ def imported(tree: ast.Module) -> Iterator[str]:
 
 def test_no_two_modules_share_a_name() -> None:
     found = defaultdict(list)
-    for path in TREES:
+    for path in trees():
         if path.stem == "__main__" or (path.stem == "__init__" and len(path.relative_to(ROOT).parts) > 2):
             continue  # what `-m` runs has Python's name
         found[module_name(path)].append(str(path.relative_to(ROOT)))
@@ -55,7 +61,7 @@ def test_no_two_modules_share_a_name() -> None:
 
 def test_no_two_records_share_a_name() -> None:
     found = defaultdict(list)
-    for path, tree in TREES.items():
+    for path, tree in trees().items():
         for x in tree.body:
             if isinstance(x, ast.ClassDef) and not x.name.startswith("_"):
                 found[x.name].append(str(path.relative_to(ROOT)))
@@ -65,7 +71,7 @@ def test_no_two_records_share_a_name() -> None:
 def test_no_function_hides_a_module() -> None:
     """Neither where it is defined, beside the module or in it, nor on the face of the package that the module is in."""
     found = set()
-    for path, tree in TREES.items():
+    for path, tree in trees().items():
         package = ".".join(path.parent.relative_to(ROOT.parent).parts)
         names = {*defined(tree), *(imported(tree) if path.stem == "__init__" else ())}
         found |= {f"{package}: {name}" for name in names & siblings(path)}

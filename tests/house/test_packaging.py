@@ -19,10 +19,11 @@ import pytest
 
 from warpmma.cuda.compilers import GET_NVCC
 from warpmma.cuda.sources import INSTALL
+from warpmma.gpu import cuda_driver, why_no_gpu
 
 ROOT = Path(__file__).parents[2]
 HOOK = "_editable_skbc_warpmma.py"
-INFO = "warpmma-0.1.0.dist-info"
+INFO = "warpmma-0.3.0.dist-info"
 
 
 def test_pytest_starts_with_warnings_as_errors(tmp_path: Path) -> None:
@@ -128,7 +129,7 @@ def test_what_a_build_without_a_compiler_gives(
     assert done.returncode == 0, said
     assert ("without its native engine" in said) == (hook == "build_editable")
     if hook == "build_wheel":
-        assert [wheel.name for wheel in wheels] == ["warpmma-0.1.0-py3-none-any.whl"]
+        assert [wheel.name for wheel in wheels] == ["warpmma-0.3.0-py3-none-any.whl"]
         with zipfile.ZipFile(wheels[0]) as wheel:
             assert {name.partition("/")[0] for name in wheel.namelist()} == {"warpmma", INFO}
 
@@ -139,8 +140,15 @@ def test_extras_have_what_errors_and_pages_promise() -> None:
         name: {part for each in wanted for part in re.findall(r"cuda-toolkit\[(.*?)\]", each)}
         for name, wanted in project["optional-dependencies"].items()
     }
-    (cuda,), (nvcc,) = parts["cuda"], parts["nvcc"]
+    (cuda,), (nvcc,), gpu = parts["cuda"], parts["nvcc"], project["optional-dependencies"]["gpu"]
     assert {"nvrtc", "curand", "cccl", "cudart"} <= {*cuda.split(",")}
     assert {"nvcc", "nvvm", "crt", "curand", "cccl", "cudart"} <= {*nvcc.split(",")}
+    assert parts["gpu"] == {"nvrtc"} and any(x.startswith("cuda-bindings==") for x in gpu)
     named = {x for text in (INSTALL, GET_NVCC) for x in re.findall(r"'warpmma\[(.*?)\]'", text)}
     assert named == {"cuda", "nvcc"}
+
+
+def test_a_gpu_without_bindings_asks_for_the_smallest_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "cuda.bindings", None)
+    cuda_driver._driver.cache_clear()
+    assert why_no_gpu() == "engine='cuda' needs cuda-bindings: pip install 'warpmma[gpu]'"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache, lru_cache
 from pathlib import Path
 
 import pytest
@@ -26,9 +27,15 @@ RUNS_SCRIPTS = {ROOT / "src" / "warpmma" / "triton" / "__main__.py"}
 """Who runs scripts of others as Python does: it puts their folder first."""
 
 
+@lru_cache(1)
+def nodes(tree: ast.AST) -> tuple[ast.AST, ...]:
+    """All nodes of a file."""
+    return tuple(ast.walk(tree))
+
+
 def imported(tree: ast.AST) -> Iterator[str]:
     """Names of the modules that a file imports, relative ones aside; of `lab`, what it imports from packages too."""
-    for node in ast.walk(tree):
+    for node in nodes(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and not node.level:
@@ -38,9 +45,11 @@ def imported(tree: ast.AST) -> Iterator[str]:
 
 def searched(tree: ast.AST) -> bool:
     """Whether a file has to do with where Python looks for modules."""
-    attributes = (ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Attribute))
-    from_sys = (n for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and n.module == "sys")
-    return "sys.path" in attributes or any(alias.name == "path" for node in from_sys for alias in node.names)
+    paths = (n.value for n in nodes(tree) if isinstance(n, ast.Attribute) and n.attr == "path")
+    from_sys = (n for n in nodes(tree) if isinstance(n, ast.ImportFrom) and n.module == "sys")
+    return any(isinstance(whose, ast.Name) and whose.id == "sys" for whose in paths) or any(
+        alias.name == "path" for node in from_sys for alias in node.names
+    )
 
 
 def forbidden(path: Path, tree: ast.AST) -> set[str]:
@@ -71,6 +80,7 @@ def package(module: str) -> str:
     return module.rpartition(".")[0]
 
 
+@cache
 def made_of(module: str) -> set[str]:
     """Return the packages of `lab` that a module imports from."""
     return {package(name) for name in imported(ast.parse(MODULES[module].read_text())) if name in MODULES}

@@ -58,6 +58,13 @@ def packed(path: Path, names: list[str]) -> Path:
     return path
 
 
+@pytest.fixture
+def clone() -> None:
+    if not (sdist.ROOT / ".git").exists() or subprocess.run(["git", "--version"], capture_output=True).returncode:
+        pytest.skip("not a clone")
+
+
+@pytest.mark.usefixtures("clone")
 def test_what_git_does_not_know_is_refused(tmp_path: Path) -> None:
     assert sdist.check(packed(tmp_path / "x.tar.gz", ["PKG-INFO", "README.md"])) == ["PKG-INFO", "README.md"]
     with pytest.raises(SystemExit, match=r"has what git does not: src/warpmma/_native\.so"):
@@ -71,10 +78,9 @@ def test_a_large_one_is_refused(tmp_path: Path) -> None:
         sdist.check(path)
 
 
+@pytest.mark.usefixtures("clone")
 def test_it_is_small_and_complete(tmp_path: Path) -> None:
     pytest.importorskip("scikit_build_core")
-    if not (sdist.ROOT / ".git").exists() or subprocess.run(["git", "--version"], capture_output=True).returncode:
-        pytest.skip("not a clone")
     files = sdist.check(sdist.build(tmp_path))
     assert {"CMakeLists.txt", "build_backend.py", "licenses/llvm.txt", "src/warpmma/native/module.cpp"} <= {*files}
     assert not [name for name in files if name.startswith(("docs/", "benchmarks/")) or "__pycache__" in name]

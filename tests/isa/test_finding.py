@@ -73,7 +73,7 @@ def test_numpy_integers_are_sizes() -> None:
         ({"sparse": 1}, "no instruction has sparse=1; expected one of False, True"),
         ({"satfinite": "yes"}, "no instruction has satfinite='yes'; expected one of False, True"),
         ({"a": ["f16"]}, "no instruction has a=['f16']; expected one of ~"),
-        ({"k": np.timedelta64(16)}, "no instruction has k=np.timedelta64(16~); expected one of ~"),
+        ({"k": np.timedelta64(16, "s")}, "no instruction has k=np.timedelta64(16~); expected one of ~"),
         ({"a": np.float16}, "no instruction has a=<class 'numpy.float16'>; expected one of ~"),
         ({"scale_vec": "3X"}, "no instruction has scale_vec='3X'; expected one of '1X', '2X', '4X'"),
         ({"stype": "e8m0"}, "no instruction has stype='e8m0', did you mean 'ue8m0'? expected one of 'ue4m3', 'ue8m0'"),

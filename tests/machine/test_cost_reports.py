@@ -14,7 +14,8 @@ from hazard_kernels.case import LDSM
 
 from warpmma.errors import OperandError
 from warpmma.kernel import Launch, launch
-from warpmma.machine import Site
+from warpmma.machine import Costs, Site
+from warpmma.machine.report import costs
 
 
 def counted(t: Any, x: Any) -> None:
@@ -128,3 +129,20 @@ def test_svg_of_two_accesses() -> None:
     result = launch(lambda t: (t("st.shared.b32", 0, 0), t("ld.shared.b32", 0)), 1, 1, [], target="sm_90", shared=4)
     with pytest.raises(OperandError, match="2 accesses"):
         result.svg(next(iter(result.costs.sites)).line)
+
+
+def test_accesses_that_are_counted_late_are_those_that_are_counted_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    def sites() -> list[Any]:
+        rng, made = np.random.default_rng(0), Costs()
+        for i in range(60):
+            address = rng.integers(0, 64, (2, 3, 32)) * 4 if i % 3 else np.full((2, 3, 32), i // 9 * 128)
+            kind = np.uint32 if i % 2 else np.int64
+            made.shared(Site("k.py", i % 4, "ld"), address.astype(kind), 4, rng.random((2, 3, 32)) < i % 5, load=i > 9)
+        return [
+            (site, x.accesses, x.phases, x.wavefronts, [(*key, p.times) for key, p in x.patterns.items()])
+            for site, x in made.sites.items()
+        ]
+
+    late = sites()
+    monkeypatch.setattr(costs, "_MOST_HELD", 0)
+    assert sites() == late and sum(accesses for _, accesses, *_ in late) > 200

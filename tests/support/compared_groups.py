@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from warpmma.gpu import ProductLaunch, TextLaunch
 from warpmma.hardware import Asked, ComparedGroup, Found, LaneDifference, Refused
 
 
@@ -53,10 +54,12 @@ class AskedForCounting(Asked):
 class Memory:
     """A GPU that is only copied to and from."""
 
-    name, capability, driver = "memory", (9, 0), 13000
-
     def __init__(self, number: int = 0) -> None:
+        self.name, self.capability, self.driver = "memory", (9, 0), 13000
         self._held: dict[int, Any] = {}
+
+    def launch(self, what: ProductLaunch | TextLaunch, stream: int = 0) -> None:
+        raise NotImplementedError
 
     @contextmanager
     def copies(self) -> Iterator[Memory]:

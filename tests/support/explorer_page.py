@@ -39,17 +39,15 @@ def browsing() -> Iterator[Any]:
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield browser
+        _PAGES.pop(browser, None)
         browser.close()
 
 
 class Watched:
-    """A page, with all that it asked for and all that it complained of."""
+    """The browser's page, with all that it asked for and all that it complained of since it was opened."""
 
-    def __init__(self, browser: Any, size: str, scheme: str) -> None:
-        width, height = SIZES[size]
-        self.context = browser.new_context(
-            viewport={"width": width, "height": height}, color_scheme=scheme, reduced_motion="reduce"
-        )
+    def __init__(self, browser: Any) -> None:
+        self.context = browser.new_context(reduced_motion="reduce")
         self.page = self.context.new_page()
         self.requests: list[str] = []
         self.complaints: list[str] = []
@@ -61,19 +59,38 @@ class Watched:
         if message.type in ("error", "warning"):
             self.complaints.append(message.text)
 
+    def clear(self, size: str, scheme: Any) -> None:
+        """Make it a new page: nothing loaded, heard or kept, and the mouse outside."""
+        if self.page.url != "about:blank":
+            self.page.evaluate("localStorage.clear()")
+            self.page.goto("about:blank")
+        self.requests.clear()
+        self.complaints.clear()
+        width, height = SIZES[size]
+        self.page.set_viewport_size({"width": width, "height": height})
+        self.page.emulate_media(color_scheme=scheme)
+        self.page.mouse.move(-1, -1)
+
+
+_PAGES: dict[Any, Watched] = {}
+"""One of each browser, for all tests: to start a page takes longer than most of what they do on it."""
+
 
 @contextmanager
 def opened(browser: Any, state: str = "", *, size: str = "desktop", scheme: str = "light") -> Iterator[Any]:
     """Open the page in a state; in the end it must have asked for nothing but itself, and complained of nothing."""
-    watched = Watched(browser, size, scheme)
+    watched = _PAGES.pop(browser, None) or Watched(browser)
     try:
+        watched.clear(size, scheme)
         url = address() + (f"#{state}" if state else "")
         watched.page.goto(url)
         yield watched.page
         assert watched.complaints == []
         assert {request.partition("#")[0] for request in watched.requests} == {address()}
-    finally:
-        watched.context.close()
+    except BaseException:
+        watched.context.close()  # the next test gets another one
+        raise
+    _PAGES[browser] = watched
 
 
 def turned(page: Any, state: str) -> None:

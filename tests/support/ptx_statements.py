@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
-__all__ = ["REFUSED", "TAKEN", "kernel"]
+from collections.abc import Sequence
 
-HEAD = """.version 9.0
+__all__ = ["REFUSED", "TAKEN", "kernel", "kernels"]
+
+MODULE = """.version 9.0
 .target sm_90
 .address_size 64
 .global .align 16 .b32 gl[8];
 .const .align 16 .b32 cn[8];
-.visible .entry k(.param .u64 p, .param .u64 q)
-{
+"""
+ENTRY = """.visible .entry {}(.param .u64 p, .param .u64 q)
+{{
 .shared .align 16 .b32 sh[64]; .local .align 16 .b32 lc[8];
 .reg .pred %p<9>; .reg .b16 %h<9>; .reg .b32 %r<9>; .reg .b64 %rd<9>; .reg .f32 %f<9>; .reg .f64 %fd<9>;
 .reg .b128 %q<4>; .reg .v2 .b32 %v;
 """
 
 
-def kernel(statement: str) -> str:
+def kernel(statement: str, name: str = "k") -> str:
     """Return a kernel with a statement, which may branch to L."""
-    return f"{HEAD}{statement}\nL: ret;\n}}\n"
+    return f"{MODULE}{_entry(statement, name)}"
+
+
+def _entry(statement: str, name: str) -> str:
+    return f"{ENTRY.format(name)}{statement}\nL: ret;\n}}\n"
+
+
+def kernels(statements: Sequence[str]) -> tuple[str, dict[int, str]]:
+    """Return a module with a kernel for each statement, and the statement that each line is for."""
+    entries = [_entry(x, f"k{i}") for i, x in enumerate(statements)]
+    lines = [x for x, entry in zip(statements, entries, strict=True) for _ in entry.splitlines()]
+    return MODULE + "".join(entries), dict(enumerate(lines, 1 + len(MODULE.splitlines())))
 
 
 TAKEN = """

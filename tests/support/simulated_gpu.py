@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
@@ -32,12 +33,8 @@ class SimulatedGpu:
     def launch(self, what: Any, stream: int = 0) -> None:
         self.launches.append((what, stream))
         if what.grid:
-            module = cuda.load(
-                what.kernel.text, arch=what.kernel.arch or "sm_90", options=_SHORT, compiler="nvrtc", name="product.cu"
-            )
-            module[what.kernel.name].launch(
-                self.device, what.grid, what.threads, [what.argument()], hazards=self.hazards
-            )
+            kernel = _compiled(what.kernel.text, what.kernel.arch or "sm_90")[what.kernel.name]
+            kernel.launch(self.device, what.grid, what.threads, [what.argument()], hazards=self.hazards)
 
     def fetch(self, address: int, into: Array, stream: int = 0) -> None:
         self.waits += 1
@@ -47,6 +44,11 @@ class SimulatedGpu:
     @contextmanager
     def copies(self) -> Iterator[_Copies]:
         yield _Copies(self.device)
+
+
+@cache
+def _compiled(text: str, arch: str) -> cuda.CudaModule:
+    return cuda.load(text, arch=arch, options=_SHORT, compiler="nvrtc", name="product.cu")
 
 
 class _Copies:

@@ -10,6 +10,7 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
+from kept_constants import share_constants
 
 import warpmma
 
@@ -27,6 +28,8 @@ F16, FP8 = {F16!r}, {FP8!r}
 @pytest.fixture
 def run(tmp_path: Path) -> Run:
     """Run pytest on a file of these tests, with warnings as errors; and check its exit status."""
+
+    share_constants(tmp_path)
 
     def start(tests: str, *options: str, status: int = 0, **files: str) -> str:
         (tmp_path / "test_it.py").write_text(HEAD + tests)

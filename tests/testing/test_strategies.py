@@ -46,7 +46,8 @@ def some(examples: int) -> settings:
 
 def least(strategy: st.SearchStrategy[Any], condition: Callable[[Any], Any]) -> Any:
     """What an example shrinks to."""
-    return find(strategy, lambda x: bool(condition(x)), settings=SEARCH)
+    without_explanations = settings(SEARCH, phases=[Phase.generate, Phase.shrink])
+    return find(strategy, lambda x: bool(condition(x)), settings=without_explanations)
 
 
 def any_of(strategy: st.SearchStrategy[Any], condition: Callable[[Any], Any], examples: int = MANY) -> Any:

@@ -19,7 +19,7 @@ from .._arrays import Array
 from ..errors import UnsupportedError
 from .product_kernel import OPTIONS
 
-_INSTALL = "pip install 'warpmma[cuda]'"
+_INSTALL = "pip install 'warpmma[gpu]'"
 _MOST_BLOCKS = (1 << 31) - 1
 _MOST_NAME = 128
 _WORD = 8

@@ -123,7 +123,7 @@ class Layout(Record):
         """Shape of the operand's matrix, with a dimension of matrices before it where there are several."""
         return (*((self.matrices,) if self.matrix else ()), *self._extents[1:])
 
-    @property
+    @cached_property
     def _extents(self) -> tuple[int, int, int]:
         """Numbers of matrices, rows and columns."""
         return self.matrices, 1 << len(self.row), self.repeats << len(self.column)
@@ -203,22 +203,28 @@ class Layout(Record):
         >>> found.lane, found.register, found.low, found.high, found.index
         (14, 0, 16, 31, 1)
         """
-        most = dict(zip(("matrix", "row", "column"), self._extents, strict=True))
-        came = dict(zip(most, (matrix, row, column), strict=True))
-        for name, value in came.items():
-            if not is_integer(value) or not 0 <= value < most[name]:
-                given = [
-                    f"{key} {shown(x)}" for key, x in came.items() if self.matrix or key != "matrix" or key == name
-                ]
-                expected = f"expected a {name} of 0 to {most[name] - 1}"
-                raise OperandError(f"{', '.join(given)} is outside {self.shape}; {expected}")
-        repeat = int(column) >> len(self.column)
-        lane, i = 0, repeat << self._index_bits
-        for names, value in ((self.matrix, matrix), (self.row, row), (self.column, column)):
-            for weight, name in enumerate(names):
-                bit = ((int(value) >> weight) & 1) << int(name[1:])
-                lane, i = (lane | bit, i) if name[0] == "l" else (lane, i | bit)
-        return self._cell(int(matrix), int(row), int(column), lane, i)
+        given = {"matrix": matrix, "row": row, "column": column}
+        for (name, value), most in zip(given.items(), self._extents, strict=True):
+            if not is_integer(value) or not 0 <= value < most:
+                named = ("matrix", "row", "column") if self.matrix else (name, "row", "column")
+                came = [f"{key} {shown(x)}" for key, x in given.items() if key in named]
+                expected = f"expected a {name} of 0 to {most - 1}"
+                raise OperandError(f"{', '.join(came)} is outside {self.shape}; {expected}")
+        (x, i), (y, j), (z, k) = (part[int(v)] for part, v in zip(self._places_of, given.values(), strict=True))
+        return self._cell(int(matrix), int(row), int(column), x | y | z, i | j | k)
+
+    @cached_property
+    def _places_of(self) -> tuple[list[tuple[int, int]], ...]:
+        """Lane and index of each matrix, row and column where the others are 0: a place has the bits of all three."""
+        found: list[list[tuple[int, int]]] = [[], [], []]
+        for names, most, places in zip((self.matrix, self.row, self.column), self._extents, found, strict=True):
+            for value in range(most):
+                lane, i = 0, value >> len(names) << self._index_bits  # what repeats are columns
+                for weight, name in enumerate(names):
+                    bit = (value >> weight & 1) << int(name[1:])
+                    lane, i = (lane | bit, i) if name[0] == "l" else (lane, i | bit)
+                places.append((lane, i))
+        return tuple(found)
 
     def _cell(self, matrix: int, row: int, column: int, lane: int, i: int) -> Cell:
         register, position = divmod(i, self.packing.per_register)
@@ -252,7 +258,15 @@ class Layout(Record):
 
     def _at(self, lane: int, i: int) -> Cell:
         """Return the element of a place."""
-        return self._cell(*self._coordinates(lane, i), lane, i)
+        lanes, elements = self._parts
+        (matrix, row, column), (x, y, z) = lanes[lane], elements[i]
+        return self._cell(matrix | x, row | y, column | z, lane, i)
+
+    @cached_property
+    def _parts(self) -> tuple[list[tuple[int, int, int]], list[tuple[int, int, int]]]:
+        """Coordinates of each lane's first element, and of lane 0's elements: a place has the bits of both."""
+        lanes = [self._coordinates(lane, 0) for lane in range(self.lanes)]
+        return lanes, [self._coordinates(0, i) for i in range(self.elements)]
 
     def cells(self, by: str = "element") -> Iterator[Cell]:
         """Yield every element, in the order of rows and columns, or "lane" after "lane"; another order is refused.

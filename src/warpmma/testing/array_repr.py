@@ -6,7 +6,7 @@ import math
 import operator
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -138,6 +138,7 @@ def _code(fmt: Format, value: Any) -> int:
     return int(code)
 
 
+@lru_cache(4096)  # failing examples are written again and again, and have few codes
 def _text(fmt: Format, code: int) -> str:
     """Write a code as a value, or where that would not give it again, such as of a NaN, as a code."""
     text = reader(fmt).show(code)

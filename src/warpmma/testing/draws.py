@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property, partial
+from functools import cache, cached_property, lru_cache, partial
 from typing import Any, Literal
 
 import numpy as np
@@ -28,7 +28,7 @@ _ALONE = 4  # its elements that are drawn one by one
 _MILDER: dict[Kind, tuple[Kind, ...]] = {"any": ("near", "ties", "finite"), "finite": ("near", "ties")}
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Weighted:
     """Codes to choose from.
 
@@ -52,6 +52,16 @@ class Weighted:
         """Generate single codes."""
         one = st.integers(0, self.count - 1).map(lambda n: int(self.numbered(np.array(n, np.uint64))))
         return st.one_of(st.sampled_from(self.listed), one)
+
+    @cached_property
+    def palette(self) -> st.SearchStrategy[list[tuple[bool, int]]]:
+        """Generate entries of a palette: random codes or one, in this order: so hypothesis tries the one first."""
+        return st.lists(st.tuples(st.booleans(), self.codes), min_size=1, max_size=_PALETTE)
+
+    @cached_property
+    def dtype(self) -> np.dtype[Any]:
+        """Of the codes."""
+        return self.numbered(np.zeros(1, np.uint64)).dtype
 
     def random(self, words: Array) -> Array:
         """Make a code of each of 64 random bits; all are as likely as 2**64 allows."""
@@ -153,9 +163,8 @@ def drawn_codes(draw: Draw, values: Weighted, shape: tuple[int, ...]) -> Array:
     if size <= _FEW:
         return _array([draw(values.codes) for _ in range(size)], values).reshape(shape)
     most = draw(st.sampled_from((*values.milder, values)))
-    # An entry is random codes or one, in this order: so hypothesis tries the one while it is not yet shrunk.
-    palette = draw(st.lists(st.tuples(st.booleans(), most.codes), min_size=1, max_size=_PALETTE))
-    seed = draw(st.integers(0, 2**32 - 1))
+    palette = draw(most.palette)
+    seed = draw(_SEEDS)
     words = np.random.Generator(np.random.Philox(seed)).integers(0, 2**64 - 1, (2, *shape), np.uint64, endpoint=True)
     # Seed 0 puts the palette's first everywhere.
     which = (words[0] % np.uint64(len(palette))).astype(np.intp) if seed else np.zeros(shape, np.intp)
@@ -163,13 +172,29 @@ def drawn_codes(draw: Draw, values: Weighted, shape: tuple[int, ...]) -> Array:
     out = np.where(free[which], most.random(words[1]), chosen[which])
     for axis, length in enumerate(shape):
         # The block mostly is everything. It shrinks from its end, and then from its beginning.
-        last, kept = min(draw(st.integers(0, 8 * length)), length - 1), draw(st.integers(1, 8 * length))
+        ends, lengths = _sides(length)
+        last, kept = min(draw(ends), length - 1), draw(lengths)
         out[(slice(None),) * axis + (slice(last + 1, None),)] = simplest
         out[(slice(None),) * axis + (slice(0, max(0, last + 1 - kept)),)] = simplest
-    for place, code in draw(st.lists(st.tuples(st.integers(0, size - 1), values.codes), max_size=_ALONE)):
+    for place, code in draw(_alone(values, size)):
         out.flat[place] = code
     return out
 
 
+# Hypothesis validates each strategy that it has not seen, which takes longer than to draw from it: so all are kept.
+
+_SEEDS = st.integers(0, 2**32 - 1)
+
+
+@cache
+def _sides(length: int) -> tuple[st.SearchStrategy[int], st.SearchStrategy[int]]:
+    return st.integers(0, 8 * length), st.integers(1, 8 * length)
+
+
+@lru_cache(1024)
+def _alone(values: Weighted, size: int) -> st.SearchStrategy[list[tuple[int, int]]]:
+    return st.lists(st.tuples(st.integers(0, size - 1), values.codes), max_size=_ALONE)
+
+
 def _array(codes: Sequence[int], values: Weighted) -> Array:
-    return np.array(codes, np.uint64).astype(values.numbered(np.zeros(1, np.uint64)).dtype)
+    return np.array(codes, np.uint64).astype(values.dtype)

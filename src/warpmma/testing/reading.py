@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -90,6 +90,7 @@ def reader(fmt: Format) -> Reader:
     )  # fmt: skip
 
 
+@lru_cache(4096)
 def _show(fmt: FloatFormat, code: int) -> str:
     """Write a value in the fewest digits that round to it."""
     number = fmt.unpack(code)

@@ -29,6 +29,7 @@ import math
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import cache
 from typing import Any, Literal
 
 import numpy as np
@@ -194,10 +195,8 @@ def _in_registers(draw: Draw, record: Instruction, parts: dict[str, st.SearchStr
 
 def _metadata(draw: Draw, record: Instruction, lead: tuple[int, ...], target: str | None) -> dict[str, Any]:
     """Draw legal metadata and a selector; other lanes hold anything."""
-    codes = frozenset.intersection(*(sparsity.legal_codes(record, t) for t in ([target] if target else record.targets)))
-    # Ascending indices before descending ones, low before high.
-    order = tuple(sorted(codes, key=lambda code: ((code & 3) > code >> 2, code >> 2, code)))
-    values = Weighted(listed=order, count=len(order), numbered=np.array(order, np.uint8).__getitem__, name="metadata")
+    values = _metadata_codes(record, target)
+    order = values.listed
     selector = draw(st.sampled_from(sparsity.selectors(record)))
     groups = record.k // sparsity.pattern(record).width
     nibbles = draw(drawn_codes(values, (*lead, record.m, groups)))
@@ -205,6 +204,14 @@ def _metadata(draw: Draw, record: Instruction, lead: tuple[int, ...], target: st
     indices = np.stack([nibbles & 3, nibbles >> 2], axis=-1)
     words = sparsity.pack_metadata(indices, record, selector=selector, into=rest)
     return {"metadata": draw(st.just(Written("uint32", words)).map(array_with)), "selector": selector}
+
+
+@cache
+def _metadata_codes(record: Instruction, target: str | None) -> Weighted:
+    codes = frozenset.intersection(*(sparsity.legal_codes(record, t) for t in ([target] if target else record.targets)))
+    # Ascending indices before descending ones, low before high.
+    order = tuple(sorted(codes, key=lambda code: ((code & 3) > code >> 2, code >> 2, code)))
+    return Weighted(listed=order, count=len(order), numbered=np.array(order, np.uint8).__getitem__, name="metadata")
 
 
 def array_with(written: Written) -> Array:

@@ -2,8 +2,8 @@
 
 1. A worker has the campaign's list of comparisons: a process makes it again from `Asked`. A piece of work is named by
    the comparison's place in that list, so only numbers go to a worker, and what was found comes back.
-2. Ctrl-C goes to all processes of a terminal. Those of workers ignore it, for the campaign ends them. A worker that the
-   campaign has left ends after its piece of work.
+2. Ctrl-C goes to all processes of a terminal, and SIGTERM often to all of a job. Those of workers ignore them, for the
+   campaign ends them. A worker that the campaign has left ends after its piece of work.
 """
 
 from __future__ import annotations
@@ -114,8 +114,8 @@ class Worker:
     def end(self) -> None:
         """Wait until it has ended; a process that does not is ended."""
         self._runs.join(_PATIENCE)
-        if self._runs.is_alive() and hasattr(self._runs, "terminate"):
-            self._runs.terminate()
+        if self._runs.is_alive() and hasattr(self._runs, "kill"):
+            self._runs.kill()
 
 
 def thread_worker(on: AnyGpu, target: str, compared: Sequence[ComparedGroup]) -> Worker:
@@ -134,7 +134,8 @@ def process_worker(number: int, asked: Asked, find: Callable[[int], AnyGpu] = gp
 
 
 def _in_process(connection: Connection, number: int, asked: Asked, find: Callable[[int], AnyGpu]) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number_of_signal in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number_of_signal, signal.SIG_IGN)
     try:
         on, compared = find(number), asked.comparisons()
     except Exception as error:

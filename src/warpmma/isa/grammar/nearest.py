@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection
 from heapq import nlargest
 
-from ...errors import letters, nearest
+from ...errors import letters
 
 _NEAR = 0.6
 _LIKELY = 64  # candidates that are compared letter by letter
@@ -21,19 +21,39 @@ def near(name: str, legal: Collection[str]) -> str | None:
     'cvt.rn.f16.f32'
     >>> near("foo.f16", ["cvt.rn.f16.f32", "cvt.f64.f32", "add.f16"])
     """
-    opcode, words = _opcode(name), Counter(name.split("."))
-    like = letters(opcode)
-    opcodes = {each for each in map(_opcode, legal) if like(each) >= _NEAR}
+    like = letters(_opcode(name))
+    opcodes = {each for each in {_opcode(x) for x in legal} if like(each) >= _NEAR}
+    words = Counter(name.split("."))
 
     def by_words(mnemonic: str) -> tuple[float, int]:
         """Similarity of the words in any order; for ties, how many of them the name has."""
-        others = Counter(mnemonic.split("."))
-        same = 2 * (words & others).total() / (words.total() + others.total())
-        return same, sum(count for word, count in others.items() if word in words)
+        others = mnemonic.split(".")
+        known = [word for word in others if word in words]
+        same = len(known)
+        if len({*known}) < same:
+            same = (words & Counter(known)).total()
+        return 2 * same / (words.total() + len(others)), len(known)
 
+    ranked = ((by_words(mnemonic), mnemonic) for mnemonic in legal if _opcode(mnemonic) in opcodes)
+    return _most_like(name, nlargest(_LIKELY, ranked, lambda pair: pair[0]))
+
+
+def _most_like(name: str, likely: list[tuple[tuple[float, int], str]]) -> str | None:
+    """Return the mnemonic with the greatest mean of its similarities in words and letters; the first, if several have.
+
+    Letters are compared as long as the letters that both have, in any order, permit a mean above the best one.
+    """
     by_letters = letters(name)
-    likely = nlargest(_LIKELY, (mnemonic for mnemonic in legal if _opcode(mnemonic) in opcodes), by_words)
-    return nearest(name, likely, _NEAR, lambda mnemonic: (by_words(mnemonic)[0] + by_letters(mnemonic)) / 2)
+    bounds = [(by_words + by_letters(mnemonic, bound=True)) / 2 for (by_words, _), mnemonic in likely]
+    best, found = _NEAR, len(likely)
+    for place in sorted(range(len(likely)), key=lambda x: -bounds[x]):
+        if bounds[place] < best:
+            break
+        (by_words, _), mnemonic = likely[place]
+        mean = (by_words + by_letters(mnemonic)) / 2
+        if mean > best or (mean == best and place < found):
+            best, found = mean, place
+    return likely[found][1] if found < len(likely) else None
 
 
 def _opcode(name: str) -> str:

@@ -21,6 +21,8 @@ from .acquired_clocks import AcquiredClocks
 from .cluster_clocks import ClusterClocks, ClusterColumns, Passed, combined
 from .vector_clock import VectorClock, joined
 
+_MOST_MADE = 1024
+
 
 @dataclass(frozen=True, eq=False)
 class Moment:
@@ -51,13 +53,24 @@ class Moment:
     pairs: Array | None
     held: AcquiredClocks | None
     alike: bool = False
+    _made: dict[tuple[int, int, tuple[int, ...]], VectorClock] | None = None  # of a kept one: clocks of lanes
 
     def keeping(self, held: AcquiredClocks | None) -> Moment:
         """Return the same with what threads had acquired then, which does not change any more."""
-        return replace(self, held=held)
+        return replace(self, held=held, _made={})
 
     def of(self, block: int, warp: int, lanes: list[int]) -> VectorClock:
-        """Return the joined clock of lanes of a warp."""
+        """Return the joined clock of lanes of a warp: of a kept moment the same one again, since writes repeat it."""
+        if self._made is None:
+            return self._of(block, warp, lanes)
+        key = block, warp, tuple(lanes)
+        if (clock := self._made.get(key)) is None:
+            if len(self._made) >= _MOST_MADE:
+                self._made.clear()
+            clock = self._made[key] = self._of(block, warp, lanes)
+        return clock
+
+    def _of(self, block: int, warp: int, lanes: list[int]) -> VectorClock:
         until = np.empty((1, self.own.shape[1]), np.int64)
         until[0] = self.warps[block, warp]
         until[0, warp] = self.own[block, warp]

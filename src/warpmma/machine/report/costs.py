@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection
+from typing import Any
 
 import numpy as np
 
 from ..._arrays import Array
 from ...errors import OperandError, shown
+from ...registers import LANES
 from ..base import Site
 from .banks import CANDIDATES, SharedSite, Swizzle
 
 # No shared memory is so large.
 _MOST = 1 << 32
+_MOST_HELD = 1 << 22  # bytes of addresses that are kept until they are counted
+
+_Rows = tuple[Any, int, bytes]
+"""Accesses of warps: the type of their addresses, the bytes that a lane accesses, and the addresses."""
 
 
 def no_site(site: object, sites: Collection[Site], found: int = 0) -> OperandError:
@@ -33,8 +39,6 @@ class Costs:
         How often warps execute each.
     bytes : Counter of (Site, str)
         Bytes from and to "global" and "shared" memory.
-    sites : dict of Site to SharedSite
-        Accesses to shared memory.
     barriers : int
         How often blocks meet.
     """
@@ -42,8 +46,19 @@ class Costs:
     def __init__(self) -> None:
         self.instructions: Counter[Site] = Counter()
         self.bytes: Counter[tuple[Site, str]] = Counter()
-        self.sites: dict[Site, SharedSite] = {}
         self.barriers = 0
+        self._sites: dict[Site, SharedSite] = {}
+        self._later: dict[Site, dict[_Rows, int]] = {}  # how often each access of lines occurred since the last count
+        self._held = 0  # bytes of these
+
+    @property
+    def sites(self) -> dict[Site, SharedSite]:
+        """Accesses to shared memory, whose wavefronts are counted when they are asked for: most never are."""
+        later, self._later, self._held = self._later, {}, 0
+        for site, accesses in later.items():
+            for (dtype, size, rows), times in accesses.items():
+                self._sites[site].add(np.frombuffer(rows, dtype).reshape(-1, LANES), size, times)
+        return self._sites
 
     def count(self, site: Site, active: Array) -> None:
         """Count an instruction, once for every warp that has an active lane."""
@@ -80,9 +95,18 @@ class Costs:
             rows = np.where(active.reshape(rows.shape), rows.astype(np.int64), -1)
             rows = rows[active.any(axis=-1).reshape(-1)]
         if len(rows):
-            if site not in self.sites:
-                self.sites[site] = SharedSite(site, load=load)
-            self.sites[site].add(rows, size, times)
+            self._count_later(site, rows, size, times, load)
+
+    def _count_later(self, site: Site, rows: Array, size: int, times: int, load: bool) -> None:
+        if site not in self._sites:
+            self._sites[site] = SharedSite(site, load=load)
+        accesses = self._later.setdefault(site, {})
+        key = rows.dtype, size, rows.tobytes()
+        if (before := accesses.get(key)) is None:
+            self._held += rows.nbytes
+        accesses[key] = times + (before or 0)
+        if self._held > _MOST_HELD:
+            _ = self.sites
 
     def together(self, site: Site) -> list[Site]:
         """Return the lines that access the same pieces of 128 bytes as a line, directly or through other lines.

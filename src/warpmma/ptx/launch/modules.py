@@ -30,7 +30,7 @@ from ...machine import (
 )
 from ..lower import Linked, link
 from ..names import entries_meant, source_name
-from ..storage import ModuleMemory
+from ..storage import Key, ModuleMemory
 from ..text import Function, Module, read
 from .arguments import Parameter, Signature, parameter_names
 from .checking import ModuleNeeds, module_needs
@@ -120,6 +120,7 @@ class PtxModule(Shown, Mapping[str, "PtxEntry"]):
     def __init__(self, source: Module) -> None:
         self.source, self._identity = source, _Identity()
         self._signatures: dict[str, Signature] = {}
+        self._last: dict[tuple[str, str, str], tuple[PreparedEntry, Mapping[Key, Any]]] = {}  # with its variables
 
     @property
     def target(self) -> str:
@@ -203,12 +204,17 @@ class PtxModule(Shown, Mapping[str, "PtxEntry"]):
         return module_needs(self.source, list(self), own_target(self.source) if target is None else target)
 
     def prepared(self, name: str, device: Device, contract: str) -> PreparedEntry:
-        """Return an entry as a device runs it, which is made once."""
+        """Return an entry as a device runs it, which is made once: once for all where its variables lie alike."""
         memory, made = self._made(device)
         found = made.get((name, contract))
         if found is None:
-            linked = link(self.source, name, memory, device.target, contract=contract == "ptxas")
-            found = made[name, contract] = PreparedEntry(self.source, linked, device.target)
+            key = name, contract, device.target
+            found, places = self._last.get(key, (None, {}))
+            if found is None or memory.places(found.linked.reach) != places:
+                linked = link(self.source, name, memory, device.target, contract=contract == "ptxas")
+                found = PreparedEntry(self.source, linked, device.target)
+                self._last[key] = found, memory.places(linked.reach)
+            made[name, contract] = found
         return found
 
     def linked(self, name: str, device: Device, contract: str) -> Linked:

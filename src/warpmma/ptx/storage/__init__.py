@@ -5,6 +5,7 @@ from .slots import Declared, Slots, register_class
 from .symbols import (
     EntryPlaces,
     FrameLayout,
+    Key,
     ModuleMemory,
     SharedVariables,
     function_addresses,

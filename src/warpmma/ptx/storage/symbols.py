@@ -157,6 +157,12 @@ class ModuleMemory:
                 data = self._initial(x, key).ljust(array.nbytes, b"\0")
                 array.set(np.frombuffer(data, np.uint8))
 
+    def places(self, reached: Reach) -> dict[Key, tuple[str, int] | None]:
+        """Allocate the variables that an entry reaches; return the address of each, on which its program depends."""
+        self.place(reached.functions)
+        found = keyed(self._module, reached.functions, ("global", "const"))
+        return {key: self.address(key) for key, x in found if key[0] or x.name in reached.variables}
+
     def address(self, key: Key) -> tuple[str, int] | None:
         """Return the space of a variable and its address there; None if it is not in memory."""
         return self.addresses.get(key)
