@@ -86,8 +86,9 @@ class Campaign(Shown):
                     if not own:
                         break
                     part, place = heapq.heappop(own)
-                    busy[workers[number].connection] = number, part, self._work(compared[place], place)
-                    workers[number].give(busy[workers[number].connection][-1])
+                    work = self._work(compared[place], place)
+                    busy[workers[number].connection] = number, part, work
+                    workers[number].give(work)
                     idle.remove(number)
                 if not busy:
                     break

@@ -2,8 +2,8 @@
 
 1. A group is operations that take the same operands. A piece of work draws operands once and executes each of them,
    with one choice of its immediates, as many lanes as the group takes; the results are compared on the host.
-2. Functions take all their operands where these can be counted, in pieces (`function_operands`); the others as many
-   lanes as are asked for, made for their types (`generators.operation_inputs`).
+2. Functions take all their operands where these can be counted, in pieces (`function_operands`), and so do operations
+   of one 16-bit operand; the others take as many lanes as are asked for, made for their types (`variant_inputs`).
 3. Every second piece of work has results of the native engine, which kernels use, where an operation has such.
 4. Lanes that skip an instruction, and lanes whose result PTX leaves undefined, do not count.
 """
@@ -91,7 +91,7 @@ class RowComparison(Shown):
         given = self.draw(number if self.most is None else done, lanes)
         placed = [room.put(f"in{i}", x) for i, x in enumerate(given)]
         dtypes = {name: [np.dtype(DTYPES[kind]) for kind in row.outputs] for name, row in self.rows.items()}
-        size = sum(-(-x.itemsize * lanes // _ALIGNMENT) * _ALIGNMENT for some in dtypes.values() for x in some)
+        size = sum(_aligned(x.itemsize * lanes) for some in dtypes.values() for x in some)
         out = np.empty(size, np.uint8)
         # Lanes that skip an instruction leave zeros. All are launched before the first result is waited for.
         at, end = room.cleared("out", size), 0
@@ -102,7 +102,7 @@ class RowComparison(Shown):
             for dtype in dtypes[name]:
                 to.append(at + end)
                 outputs.append(out[end : end + lanes * dtype.itemsize].view(dtype).reshape(-1, LANES))
-                end += -(-dtype.itemsize * lanes // _ALIGNMENT) * _ALIGNMENT
+                end += _aligned(dtype.itemsize * lanes)
             try:
                 if row.ptx > room.ptx:
                     raise UnsupportedError(f"the driver compiles PTX {room.ptx[0]}.{room.ptx[1]}, and it is newer")
@@ -119,6 +119,10 @@ class RowComparison(Shown):
     def _immediates(self, name: str, number: int) -> tuple[int, ...]:
         choices = self.immediates[name]
         return choices[number * 89 % len(choices)]  # 89 and 256 have no common divisor
+
+
+def _aligned(size: int) -> int:
+    return -(-size // _ALIGNMENT) * _ALIGNMENT
 
 
 def _registers(row: Operation) -> int:
