@@ -1,8 +1,7 @@
 """`ld`, `ldu` and `st` of a GPU beside the simulator: every width, type, vector, order and cache operator.
 
 1. A block is one warp. Of a load the registers of all lanes are compared, of a store what it left in memory. Registers
-   are of each class that the type allows, by turns: wider ones are extended, or stored in part. Not of 16 bits for a
-   load of eight elements of 16: there ptxas 13.0 crashes, and so would the driver.
+   are of each class that the type allows, by turns: wider ones are extended, or stored in part.
 2. Memory has random bytes. Loads read any aligned places, `ldu` one for all lanes; stores write different ones.
 3. Global and shared memory are the block's, local memory is the lane's. Generic addresses are of global memory, and in
    every second piece of shared memory, if the form is not for global memory alone. Constant memory and parameters of an
@@ -32,7 +31,6 @@ _OWN, _MOST = 64, 16  # bytes of a lane in local memory, and of a function's par
 _TABLE, _GIVEN, _HEAD = 512, 1024, 64  # of constant memory, of an entry's parameter, and of the addresses before that
 _GLOBAL_ALONE = ("L1::", "L2::")
 _CLASSES: Mapping[int, tuple[int, ...]] = MappingProxyType({8: (16, 32, 64), 16: (16, 32, 64), 32: (32, 64)})
-_CRASHES = (8, 16)  # elements, and their bits
 
 Lines = list[str]
 
@@ -67,8 +65,6 @@ class AccessForm(Shown):
         round_, turn = divmod(number, len(self.rows))
         row = self.rows[turn]
         classes = _CLASSES.get(row.bits, (64,)) if row.type[0] in "bsu" else (max(16, row.bits),)
-        if row.direction == "load" and (row.count, row.bits) == _CRASHES:
-            classes = classes[1:]
         width = classes[round_ // 2 % len(classes)]
         return _WAYS[_way(row, round_)](row, blocks, width, rng)
 

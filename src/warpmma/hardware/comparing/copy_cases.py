@@ -5,7 +5,9 @@
    that wait ended is compared as well; it gives up after some tries. Stores, copies between shared memories and
    `.multicast::cluster` go to the other block of a cluster of two.
 2. `cp.async` copies from each lane: the sizes of the form by turns, with fewer bytes of source, or none, in some pieces
-   of work. In bulk four lanes copy up to 512 bytes.
+   of work. With a cache policy `shfl` returns its own lane's destination before: ptxas 13.0 makes an illegal
+   instruction of such a copy if the destination is a sum of one number of the warp and one of the lane. In bulk four
+   lanes copy up to 512 bytes.
 3. Elements of reductions meet hard operands, those of the same atomic.
 4. Forms that close groups, and that wait for them, run in one kernel: it has two groups, and waits for the first alone.
    What that wrote is read then (of `.read`: what it read is written), and after all that the rest.
@@ -110,6 +112,7 @@ def _copies(made: Copy, blocks: int, number: int, rng: np.random.Generator) -> L
     lines = [
         *[POLICY] * made.hint, "bar.sync 0;", "setp.eq.u32 %none, %bytes, 0; add.u32 %near, %here, %to;",
         pointed("far", _FAR), "cvt.u64.u32 %wide, %origin; add.u64 %q, %at, %wide;",
+        *["shfl.sync.idx.b32 %near, %near, %lane, 31, -1;"] * made.hint,
         f"{made} {', '.join(operands)};", "cp.async.commit_group; cp.async.wait_group 0;", "bar.sync 0;",
     ]  # fmt: skip
     return _kernel(arrays, lines, ["near"], outputs=blocks * LANES * size)
