@@ -5,14 +5,16 @@
 2. Memory has random bytes. Loads read any aligned places, `ldu` one for all lanes; stores write different ones.
 3. Global and shared memory are the block's, local memory is the lane's. Generic addresses are of global memory, and in
    every second piece of shared memory, if the form is not for global memory alone. Constant memory and parameters of an
-   entry are read at drawn places; parameters of a function are written by its caller, and read by the function.
+   entry are read at drawn places. A parameter of a function is written by its caller and read by the function with one
+   type, as compilers do: ptxas keeps it in registers, and of what is written twice in different sizes it loses parts.
+   `ld.param::func.b128` is left out: ptxas 13.0 loses its upper half.
 4. Forms that differ in the letter of the type alone, as `ld.b32`, `ld.u32`, `ld.s32` and `ld.f32`, run by turns, and
    are counted under the first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -20,7 +22,7 @@ import numpy as np
 
 from ..._arrays import Array
 from ..._records import Shown
-from ...operations import Access, rows
+from ...operations import Access, row, rows
 from ...registers import LANES
 from .kernel_parts import CHUNK, POLICY, dumped, entry, filled, loaded, pointed, stored
 from .launched_cases import LaunchedWork, Place
@@ -39,7 +41,7 @@ def access_forms(target: str) -> Iterator[tuple[Access, ...]]:
     """List the forms of a target: those that differ in the letter of the type alone together (rule 4)."""
     found: dict[str, list[Access]] = {}
     for row in rows(target):
-        if isinstance(row, Access):
+        if isinstance(row, Access) and not (row.bits == 128 and "ld.param::func" in row.mnemonic):
             found.setdefault(f"{row.mnemonic.rpartition('.')[0]}.b{row.bits}", []).append(row)
     return (tuple(sorted(some, key=lambda row: row.mnemonic)) for some in found.values())
 
@@ -83,14 +85,20 @@ def _way(row: Access, number: int) -> str:
 def _statement(row: Access, place: str, width: int) -> tuple[list[str], Lines]:
     """Return declarations and lines of the instruction with registers `%d0`.. or `%a0`.. of a width."""
     letter = "d" if row.direction == "load" else "a"
-    declared = [f".reg .b{width} %{letter}<{row.registers}>; .reg .b64 %policy;"]
-    policy = [POLICY] * row.hint
+    declared = [f".reg .b{width} %{letter}<{row.registers}>; .reg .b64 %policy; .reg .b128 %w;"]
+    return declared, [*[POLICY] * row.hint, *_lines(row, place, _registers(row))]
+
+
+def _lines(row: Access, place: str, registers: Sequence[str]) -> Lines:
+    """Return the instruction with these registers; one of 128 bits has two, and `%w` between."""
     if row.bits == 128:
-        pair, last = f"{{%{letter}0, %{letter}1}}", ", %policy" * row.hint
-        if letter == "d":
-            return [*declared, ".reg .b128 %w;"], [*policy, f"{row} %w, [{place}]{last};", f"mov.b128 {pair}, %w;"]
-        return [*declared, ".reg .b128 %w;"], [*policy, f"mov.b128 %w, {pair};", f"{row} [{place}], %w{last};"]
-    return declared, [*policy, row.statement(lambda name: {"p": place}.get(name, f"%{name}"))]
+        pair, last = f"{{{', '.join(registers)}}}", ", %policy" * row.hint
+        if row.direction == "load":
+            return [f"{row} %w, [{place}]{last};", f"mov.b128 {pair}, %w;"]
+        return [f"mov.b128 %w, {pair};", f"{row} [{place}], %w{last};"]
+    names = {"p": place, "policy": "%policy"}
+    names |= {f"{letter}{i}": x for letter in "da" for i, x in enumerate(registers)}
+    return [row.statement(names.__getitem__)]
 
 
 def _registers(row: Access) -> list[str]:
@@ -98,10 +106,10 @@ def _registers(row: Access) -> list[str]:
     return [f"%{letter}{i}" for i in range(row.registers)]
 
 
-def _values(row: Access, blocks: int, width: int, rng: np.random.Generator) -> dict[str, Array]:
-    """Make the array of the registers: of a store drawn, of a load what it replaces."""
+def _values(row: Access, blocks: int, width: int, rng: np.random.Generator, times: int = 1) -> dict[str, Array]:
+    """Make the array of the registers of so many: of a store drawn, of a load what it replaces."""
     word = np.dtype(f"u{width // 8}")
-    return {"values": rng.integers(0, np.iinfo(word).max, (blocks, row.registers, LANES), word, endpoint=True)}
+    return {"values": rng.integers(0, np.iinfo(word).max, (blocks, times * row.registers, LANES), word, endpoint=True)}
 
 
 def _places(row: Access, blocks: int, size: int, rng: np.random.Generator) -> Array:
@@ -204,27 +212,37 @@ def _in_parameters(row: Access, blocks: int, width: int, rng: np.random.Generato
 
 
 def _in_function(row: Access, blocks: int, width: int, rng: np.random.Generator) -> LaunchedWork:
-    """Write and read a parameter of 16 bytes: a store of its caller, or a load of the function, is compared."""
-    load, word = row.direction == "load", width // 8
-    arrays = {"memory": rng.integers(0, 1 << 64, (blocks, 2, LANES), np.uint64, endpoint=False)}
-    arrays |= _values(row, blocks, width, rng)
-    offset = row.size * int(rng.integers(0, _MOST // row.size)) if row.size < _MOST else 0
-    declared, statement = _statement(row, f"{'a' if load else 'x'}+{offset}", width)
-    step = LANES * (word if load else 8)
-    written = _registers(row) if load else ["%m0", "%m1"]
+    """Write a parameter of 16 bytes, and read all of it in the function, both with one type; compare registers."""
+    element = f"{f'v{row.count}.' * (row.count > 1)}{row.type}"
+    load = row if row.direction == "load" else _of_function("ld", "v2.b64" if row.bits == 128 else element)
+    store = row if row.direction == "store" else _of_function("st", element)
+    times, each = _MOST // row.size, row.registers
+    registers = [f"%a{i}" for i in range(times * each)]
+    arrays = {name: _values(row, blocks, width, rng, times)["values"] for name in ("given", "values")}
+    parts = [(i * row.size, registers[i * each : i * each + each]) for i in range(times)]
+    reads, writes = (
+        [line for offset, some in parts for line in _lines(access, f"{name}+{offset}", some)]
+        for access, name in ((load, "a"), (store, "x"))
+    )
+    declared, step = f".reg .b{width} %a<{len(registers)}>; .reg .b128 %w;", LANES * width // 8
     body = [
-        ".reg .b64 %out, %m<2>; ld.param.b64 %out, [out];", *(["".join(declared), *statement] if load else
-        ["ld.param.v2.b64 {%m0, %m1}, [a];"]),
-        *(f"st.global.b{width if load else 64} [%out+{i * step}], {x};" for i, x in enumerate(written)), "ret;",
+        declared, ".reg .b64 %out; ld.param.b64 %out, [out];", *reads,
+        *(f"st.global.b{width} [%out+{i * step}], {x};" for i, x in enumerate(registers)), "ret;",
     ]  # fmt: skip
     function = f".func taken(.param .align 16 .b8 a[{_MOST}], .param .b64 out)\n{{ {' '.join(body)} }}\n"
-    lines = [*loaded("memory", ["%m0", "%m1"], 64), *([] if load else loaded("values", _registers(row), width))]
-    lines += [pointed("values", row.registers * LANES * word, word) if load else pointed("memory", 16 * LANES, 8)]
-    lines += [
-        f"{{ .param .align 16 .b8 x[{_MOST}]; .param .b64 y; st.param.v2.b64 [x], {{%m0, %m1}};",
-        *([] if load else statement), "st.param.b64 [y], %at; call taken, (x, y); }",
+    lines = [
+        *loaded("given", registers, width), pointed("values", step * len(registers), width // 8),
+        f"{{ .param .align 16 .b8 x[{_MOST}]; .param .b64 y;", *writes,
+        "st.param.b64 [y], %at; call taken, (x, y); }",
     ]  # fmt: skip
-    return _made(row, arrays, [".reg .b64 %m<2>;", *([] if load else declared)], lines, function)
+    text = function + entry(arrays, [declared], lines)
+    return LaunchedWork(text=text, arrays=arrays, compared=("values",), outputs=blocks * LANES * times)
+
+
+def _of_function(opcode: str, element: str) -> Access:
+    found = row(f"{opcode}.param::func.{element}")
+    assert isinstance(found, Access)
+    return found
 
 
 _WAYS: Mapping[str, Callable[[Access, int, int, np.random.Generator], LaunchedWork]] = MappingProxyType({
