@@ -197,3 +197,20 @@ def test_operands_that_do_not_fit_are_refused() -> None:
         run(lambda t, x: t("atom.global.cas.b32", x, 1), np.zeros(1, np.uint32))
     with pytest.raises(OperandError, match="expected b64"):
         run(lambda t, x: t("red.global.add.u64", x, t.tid[0]), np.zeros(1, np.uint64))
+
+
+@pytest.mark.parametrize("mnemonic", ["red.add.v2.f32", "red.add.v4.f32"])
+def test_a_vector_at_a_generic_address_of_shared_memory(mnemonic: str) -> None:
+    """An H200 changes nothing there: vectors are in global memory."""
+
+    def kernel(t: Any, out: Any) -> None:
+        room = t.shared("room", 128, 16)
+        t("st.shared.v2.b64", room, [0, 0])
+        address = t("cvta.shared.u64", t("cvt.u64.u32", room))
+        count = int(mnemonic.split(".")[2][1:])
+        t(mnemonic, address, [t("mov.f32", 1.0)] * count)
+        t("st.global.b32", out, t("ld.shared.b32", room))
+
+    out = np.ones(1, np.uint32)
+    with pytest.raises(HazardError, match=r"an address in the window of generic addresses of \.shared, not of global"):
+        run(kernel, out, grid=1, block=1, target="sm_90a")
