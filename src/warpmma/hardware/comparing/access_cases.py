@@ -40,10 +40,10 @@ Lines = list[str]
 def access_forms(target: str) -> Iterator[tuple[Access, ...]]:
     """List the forms of a target: those that differ in the letter of the type alone together (rule 4)."""
     found: dict[str, list[Access]] = {}
-    for row in rows(target):
-        if isinstance(row, Access) and not (row.bits == 128 and "ld.param::func" in row.mnemonic):
-            found.setdefault(f"{row.mnemonic.rpartition('.')[0]}.b{row.bits}", []).append(row)
-    return (tuple(sorted(some, key=lambda row: row.mnemonic)) for some in found.values())
+    for one in rows(target):
+        if isinstance(one, Access) and not (one.bits == 128 and "ld.param::func" in one.mnemonic):
+            found.setdefault(f"{one.mnemonic.rpartition('.')[0]}.b{one.bits}", []).append(one)
+    return (tuple(sorted(some, key=lambda x: x.mnemonic)) for some in found.values())
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -70,7 +70,8 @@ class AsyncForm(Shown):
             return _bulk(made, blocks, rng)
         if isinstance(made, AsyncStore):
             return _stores(made, blocks, rng)
-        return _groups(made.mnemonic, blocks, rng)
+        assert isinstance(made, CopyGroup)
+        return _groups(made, blocks, rng)
 
 
 def _memory(blocks: int, rng: np.random.Generator) -> dict[str, Array]:
@@ -209,16 +210,16 @@ def _stores(made: AsyncStore, blocks: int, rng: np.random.Generator) -> Launched
     )
 
 
-def _groups(mnemonic: str, blocks: int, rng: np.random.Generator) -> LaunchedWork:
+def _groups(made: CopyGroup, blocks: int, rng: np.random.Generator) -> LaunchedWork:
     """Rule 4."""
     half, words = _NEAR // 2, [f"%w{i}" for i in range(4)]
     arrays = _memory(blocks, rng)
     declared = f".reg .b32 {', '.join(words)};"
     each, four = "mad.lo.u32 %near, %lane, 16, %here;", f"{{{', '.join(words)}}}"
     lines = [each, pointed("far", _FAR, 16)]
-    if "bulk" not in mnemonic:
+    if not made.bulk:
         arrays["early"] = np.zeros((blocks, 4, LANES), np.uint32)
-        last = "cp.async.wait_all;" if "wait_all" in mnemonic else "cp.async.commit_group; cp.async.wait_group 0;"
+        last = "cp.async.wait_all;" if made.action == "wait_all" else "cp.async.commit_group; cp.async.wait_group 0;"
         lines += [
             "bar.sync 0;", "cp.async.cg.shared.global [%near], [%at], 16; cp.async.commit_group;",
             f"cp.async.ca.shared.global [%near+{half}], [%at+512], 16; cp.async.commit_group;",
@@ -226,7 +227,7 @@ def _groups(mnemonic: str, blocks: int, rng: np.random.Generator) -> LaunchedWor
             f"ld.shared.v4.b32 {four}, [%near];", *stored("early", words, 32), last, "bar.sync 0;",
         ]  # fmt: skip
         return _kernel(arrays, lines, ["near", "early"], declared, outputs=blocks * 40 * LANES)
-    read = ".read" if mnemonic.endswith(".read") else ""
+    read = ".read" * made.read
     again = [f"st.shared.v4.b32 [%near], {four};"] if read else [f"ld.global.v4.b32 {four}, [%at];"]
     lines += [
         f"ld.shared.v4.b32 {four}, [%near+{half}];", "fence.proxy.async; bar.sync 0;",

@@ -18,7 +18,9 @@ from .wmma_cases import WmmaForm, wmma_forms
 
 __all__ = ["LAUNCHED_PARTS", "launched_groups", "launched_left_out"]
 
-LAUNCHED_PARTS: Mapping[str, int] = MappingProxyType({"wmma": 100, "atomic": 1000, "asynchronous": 2000, "access": 4000})
+LAUNCHED_PARTS: Mapping[str, int] = MappingProxyType(
+    {"wmma": 100, "atomic": 1000, "asynchronous": 2000, "access": 4000}
+)
 """Kinds of the report, and by what the outputs that are asked for are divided: those of moves depend on little."""
 
 

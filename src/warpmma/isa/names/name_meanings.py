@@ -58,7 +58,7 @@ def explained(name: str, here: Door) -> str:
         return f"this is {other}"
     if small := _EIGHT.fullmatch(name):
         count = int(small[1]) // 4
-        return f"ptxas 13.0 takes it, but moves its first element alone, or crashes; expected v{count}.b32, as many bytes"
+        return f"ptxas 13.0 takes it, but moves one element, or crashes; expected v{count}.b32, which has as many bytes"
     if _opcode(name) in OPCODES:
         where = _where(name, here)
         return where and f"{_absent(name) or _opcode(name)} is PTX{where}"

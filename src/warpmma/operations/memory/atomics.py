@@ -180,8 +180,8 @@ def _fields(words: tuple[str, ...]) -> dict[str, Any]:
     vector = next((int(x[1:]) for x in words if x in ("v2", "v4", "v8")), 1)
     combine = _float if "f" in words[-1] else _integer
     return {
-        "operation": operation, "space": "global" if vector > 1 else space_of(words), "type": words[-1], "count": vector,
-        "returns": words[0] == "atom",
+        "operation": operation, "space": "global" if vector > 1 else space_of(words), "type": words[-1],
+        "count": vector, "returns": words[0] == "atom",
         "order": next((x for x in words if x in ("relaxed", "acquire", "release", "acq_rel")), "relaxed"),
         "scope": next((x for x in words[1:] if x in ("cta", "cluster", "gpu", "sys")), "gpu"),
         "hint": "L2::cache_hint" in words, "combine": partial(combine, operation, words[-1]),
