@@ -121,6 +121,8 @@ def test_processes_leave_signals_to_the_campaign() -> None:
     told: list[int] = []
 
     def tell(line: str) -> None:
+        if not ran.report.notes:  # the process is still starting
+            return
         told.append(int(ran.report.notes[0].split()[-1]))
         for each in (signal.SIGINT, signal.SIGTERM):
             os.kill(told[-1], each)
@@ -131,11 +133,30 @@ def test_processes_leave_signals_to_the_campaign() -> None:
 
 
 def test_a_process_that_is_killed() -> None:
-    asked = AskedForCounting(target="sm_90a", pattern="dies", outputs=1, seed=0)
+    asked = AskedForCounting(target="sm_90a", pattern="is killed", outputs=1, seed=0)
     ran = Ran()
-    with pytest.raises(UnsupportedError, match=f"a process of the comparison ended with status -{int(signal.SIGABRT)}"):
+    with pytest.raises(UnsupportedError, match=f"a process of the comparison ended with status -{int(signal.SIGKILL)}"):
         ran.run(asked.comparisons(), 30, [process_worker(0, asked, Memory)])
     assert ran.saved
+
+
+@pytest.mark.parametrize(
+    ("does", "why"), [("dies", "a process that compares it ends with SIGABRT"), ("traps", "1 traps: a trap")]
+)
+def test_what_ends_its_process_is_left_out(does: str, why: str) -> None:
+    asked = AskedForCounting(target="sm_90a", pattern=does, outputs=3, seed=0)
+    ran = Ran()
+    ran.run(asked.comparisons(), 30, [process_worker(0, asked, Memory)])
+    assert ran.report.left_out == {f"1 {does}": why, "1 too": why}
+    assert ran.counts() == {f"{i} {x}": 30 for i in (0, 2) for x in (does, "too")}
+
+
+def test_a_trap_in_a_thread_ends_the_campaign() -> None:
+    compared = [Counting(["1 a"], "traps"), Counting(["2 a"])]
+    ran = Ran()
+    with pytest.raises(UnsupportedError, match="1 a: a trap"):
+        ran.run(compared, 30, threads(compared, 1))
+    assert ran.saved and ran.report.left_out == {"1 a": "1 a: a trap"}
 
 
 def no_gpu(number: int) -> Any:

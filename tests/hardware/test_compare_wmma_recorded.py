@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from arrays import Array
 
-from lab.compare.wmma import Form, forms, fragments, ours, result
+from lab.compare.wmma import Form, forms, ours
+from warpmma.hardware import wmma_fragments, wmma_result
 
 RECORDING = Path(__file__).parents[1] / "data" / "h200_wmma.npz"
 FORMS = {str(form): form for form in forms("sm_90")}
@@ -37,7 +38,7 @@ def test_replay(opcode: str) -> None:
     chosen: dict[str, Form] = {name: form for name, form in FORMS.items() if name.startswith(opcode)}
     for name, form in chosen.items():
         given = {**recording()[name]}
-        got, parts = given.pop("out"), fragments(form, "sm_90")
+        got, parts = given.pop("out"), wmma_fragments(form, "sm_90")
         given = {part: given.get(part, np.zeros_like(got)) for part in (*parts, *(() if "A" in parts else ("memory",)))}
-        assert result(form) in given
+        assert wmma_result(form) in given
         np.testing.assert_array_equal(ours(form, "sm_90", given), got, err_msg=name)

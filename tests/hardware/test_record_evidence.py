@@ -43,10 +43,12 @@ def test_the_report_of_an_h200_makes_rows_for_all_it_has() -> None:
     counts = [x for kind in report.counts.values() for x in kind.values()]
     assert not any(x.differences or x.wrong for x in counts)
     assert {kind: len(some) for kind, some in report.counts.items()} == {
-        "fragment": 36, "function": 30, "mma": 198, "operation": 8755, "wgmma": 1074,
+        "access": 1915, "asynchronous": 424, "atomic": 643, "fragment": 36, "function": 30, "mma": 198,
+        "operation": 8755, "wgmma": 1074, "wmma": 594,
     }  # fmt: skip
-    assert sum(x.outputs for x in counts) == 1_865_015_253_181
+    assert sum(x.outputs for x in counts) == 2_213_230_922_526
     assert min(x.outputs for kind in ("mma", "wgmma") for x in report.counts[kind].values()) == 1_006_632_960
+    assert {x.outputs for x in report.counts["operation"].values() if x.outputs < 10**8} == {1 << 16}  # all operands
     rows, missing = tool.supported(report)
     assert len(rows) == 18 and not missing
     tool.checked(tool.merged(rows)[0])

@@ -197,3 +197,15 @@ def test_operands_that_do_not_fit_are_refused() -> None:
         run(lambda t, x: t("atom.global.cas.b32", x, 1), np.zeros(1, np.uint32))
     with pytest.raises(OperandError, match="expected b64"):
         run(lambda t, x: t("red.global.add.u64", x, t.tid[0]), np.zeros(1, np.uint64))
+
+
+@pytest.mark.parametrize("count", [2, 4])
+def test_a_vector_at_a_generic_address_of_shared_memory(count: int) -> None:
+    """An H200 changes nothing there: vectors are in global memory."""
+
+    def kernel(t: Any) -> None:
+        address = t("cvta.shared.u64", t.constant(0, "b64"))
+        t(f"red.add.v{count}.f32", address, *[t("mov.f32", 1.0)] * count)
+
+    with pytest.raises(HazardError, match=r"an address in the window of generic addresses of \.shared, not of global"):
+        run(kernel, block=1, target="sm_90")

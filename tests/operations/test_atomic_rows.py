@@ -35,6 +35,7 @@ ATOMICS = [x for x in rows("sm_90") if isinstance(x, Atomic)]
         ("red.release.cta.global.add.f64", {"returns": False, "results": (), "order": "release", "observes": False}),
         ("atom.global.v4.f32.add", {"count": 4, "size": 16, "ptx": (8, 1), "mnemonic": "atom.global.add.v4.f32"}),
         ("red.global.add.noftz.L2::cache_hint.v2.bf16x2", {"hint": True, "size": 8, "kind": "b32", "floating": True}),
+        ("atom.add.v2.f32", {"count": 2, "space": "global"}),  # a generic address, but not of shared memory
         ("atom.cta.inc.u32", {"ptx": (6, 0), "scope": "cta", "floating": False}),
     ],
 )

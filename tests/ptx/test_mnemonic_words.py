@@ -33,7 +33,7 @@ _READ_LETTERS = {
     "analysis/in_launches.py": "the text of an error",
     "cli/arguments/naming.py": "compares the words of mnemonics with the words that a user types",
     "cli/commands/completion_command.py": "offers the words of mnemonics to a user",
-    "hardware/comparing/everything.py": "names opcodes in a report",
+    "hardware/comparing/access_cases.py": "a row does not state its cache operators, nor which parameter it reads",
     "hardware/comparing/function_operands.py": "a row does not state that it flushes",
     "hardware/comparing/row_cases.py": "names opcodes in a report; and a row does not state that it is a function",
     "hardware/comparing/row_variants.py": "writes a row in another way, in PTX",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from warpmma.errors import UnsupportedError
 from warpmma.gpu import ProductLaunch, TextLaunch
 from warpmma.hardware import Asked, ComparedGroup, Found, LaneDifference, Refused
 
@@ -30,8 +32,15 @@ class Counting:
     def run(self, room: Any, number: int, done: int) -> Iterator[tuple[str, Found | Refused]]:
         if self.does == "slow":
             time.sleep(0.05)
-        elif self.does == "dies":
+        elif self.does == "is killed":
+            os.kill(os.getpid(), signal.SIGKILL)
+        elif self.does == "dies" and self.names[0].startswith("1 "):
             os.abort()
+        elif self.does == "traps" and self.names[0].startswith("1 "):
+            try:
+                room.launch(self)
+            except UnsupportedError as error:
+                yield self.names[0], Refused(why=str(error))
         elif self.does == "fails":
             raise ValueError("an error of the test")
         for name in self.names:
@@ -57,22 +66,31 @@ class Memory:
     def __init__(self, number: int = 0) -> None:
         self.name, self.capability, self.driver = "memory", (9, 0), 13000
         self._held: dict[int, Any] = {}
+        self._lost = False
 
     def launch(self, what: ProductLaunch | TextLaunch, stream: int = 0) -> None:
-        raise NotImplementedError
+        self._lost = True
+        self._check()
+
+    def _check(self) -> None:
+        if self._lost:
+            raise UnsupportedError("a trap")
 
     @contextmanager
     def copies(self) -> Iterator[Memory]:
         yield self
+        self._check()
 
     def empty(self, size: int) -> int:
         self._held[len(self._held) + 1] = np.empty(size, np.uint8)
         return len(self._held)
 
     def write(self, address: int, array: Any) -> None:
+        self._check()
         self._held[address][: array.nbytes] = array.reshape(-1).view(np.uint8)
 
     def get(self, address: int, into: Any) -> None:
+        self._check()
         into.reshape(-1).view(np.uint8)[:] = self._held[address][: into.nbytes]
 
 

@@ -4,8 +4,8 @@
 2. Each comparison has one piece of work at a time; workers work on different ones. Each worker has its own part of
    them, because the first piece of a comparison compiles its kernels; one that has done its part takes from others.
 3. After `stop` is set, pieces of work that began end, and are counted.
-4. What the driver refuses is left out, and the report says so. If the GPU does not answer after that, nothing more is
-   compared, and `run` raises.
+4. What the driver refuses is left out, and the report says so. So is what ends its worker: a process is started again,
+   and goes on with the rest. A thread cannot be: `run` raises, and so it does if the GPU is gone.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import Any
 from ..._records import Shown
 from .findings import ComparedGroup, Refused
 from .reports import Report
-from .workers import PieceOfWork, WorkDone, Worker
+from .workers import PieceOfWork, WorkDone, Worker, WorkerLostError
 
 __all__ = ["Campaign"]
 
@@ -65,14 +65,16 @@ class Campaign(Shown):
         outputs : int
             Of each matrix instruction; the others have `wanted` of it.
         workers : sequence of Worker
+            They end in this call, and so do those that replace them.
         until : float
             A time of `time.monotonic`, at which it stops.
 
         Raises
         ------
         UnsupportedError
-            The GPU does not answer any more, or a worker is gone.
+            The GPU does not answer any more, or a worker is gone and cannot be replaced.
         """
+        workers = list(workers)
         begin = saved = told = time.monotonic()
         before, of_before = self.report.seconds, self._outputs()
         parts = self._parts(compared, outputs, len(workers))
@@ -96,7 +98,11 @@ class Campaign(Shown):
                     number, before_it, work = busy.pop(connection)
                     idle.append(number)
                     x = compared[work.place]
-                    self._add(x.kind, workers[number].take())
+                    try:
+                        self._add(x.kind, workers[number].take())
+                    except WorkerLostError as error:
+                        workers[number] = self._replaced(workers[number], x, error)
+                        continue
                     part = self._done(x) / x.wanted(outputs)
                     if before_it < part < 1:  # otherwise all is left out, or nothing of it can be compared
                         heapq.heappush(parts[number], (part, work.place))
@@ -145,6 +151,17 @@ class Campaign(Shown):
         some = self.report.counts.get(compared.kind, {})
         of = [some[name] for name in compared.names if name in some]
         return PieceOfWork(place, max((x.pieces for x in of), default=0), max((x.outputs for x in of), default=0))
+
+    def _replaced(self, worker: Worker, compared: ComparedGroup, error: WorkerLostError) -> Worker:
+        """Leave out what ended a worker (rule 4), and start another."""
+        new = [name for name in compared.names if name not in self.report.counts.get(compared.kind, {})]
+        for name in new or compared.names:
+            self.report.left_out.setdefault(name, str(error))
+        if worker.again is None:
+            raise error
+        worker.leave()
+        worker.end()
+        return worker.again()
 
     def _add(self, kind: str, piece: WorkDone) -> None:
         if not self.report.notes:

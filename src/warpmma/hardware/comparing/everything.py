@@ -11,9 +11,10 @@ from pathlib import Path
 
 from ...errors import UnsupportedError
 from ...isa import TARGETS, instructions, warpgroup_instructions
-from ...operations import matrix_moves, rows
+from ...operations import matrix_moves
 from ...registers import LANES
 from .findings import ComparedGroup
+from .form_groups import launched_groups, launched_left_out
 from .matrix_cases import MatrixComparison, matrix_groups
 from .move_cases import MoveComparison
 from .rooms import AnyGpu
@@ -91,31 +92,14 @@ def comparisons(target: str, pattern: str, outputs: int, seed: int) -> list[Comp
     found += row_groups(target, lanes, seed, fits)
     moves = [move for move in matrix_moves(target) if fits(move.mnemonic)]
     found += [MoveComparison(move=move, warps=max(1, lanes // LANES), seed=seed) for move in moves]
-    return found
+    return found + launched_groups(target, max(1, lanes // LANES), seed, fits)
 
 
 def not_compared(target: str, pattern: str) -> dict[str, str]:
     """Say which instructions of a target are not compared, and why."""
     fits = matched(pattern)
-    found = {name: why for name, why in left_out(target).items() if pattern == "*" or fits(name)}
-    kinds: dict[str, set[str]] = {}
-    for row in rows(target):
-        kind = type(row).__name__
-        if kind in _NO_ROW_KERNEL and fits(row.mnemonic):
-            kinds.setdefault(kind, set()).add(row.mnemonic.partition(".")[0])
-    for kind, names in kinds.items():
-        found |= dict.fromkeys(sorted(names), _NO_ROW_KERNEL[kind])
-    return found
-
-
-_MEMORY = "memory, compared by whole programs: lab.record.programs"
-_ASYNCHRONOUS = "asynchronous, compared by whole programs: lab.record.tensor_copies, lab.record.mbarriers"
-_NO_ROW_KERNEL = {
-    "Access": _MEMORY, "Atomic": "memory, compared by lab.record.atomics", "Copy": _ASYNCHRONOUS,
-    "CopyGroup": _ASYNCHRONOUS, "BulkCopy": _ASYNCHRONOUS, "TensorCopy": _ASYNCHRONOUS, "AsyncStore": _ASYNCHRONOUS,
-    "Mbarrier": _ASYNCHRONOUS,
-    "WmmaMove": "compared by lab.compare.wmma", "WmmaMultiply": "compared by lab.compare.wmma",
-}  # fmt: skip
+    every = left_out(target) | launched_left_out(target)
+    return {name: why for name, why in every.items() if pattern == "*" or fits(name)}
 
 
 def _power(most: int, low: int, high: int) -> int:

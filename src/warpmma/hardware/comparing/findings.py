@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from ..._records import Shown
 from .rooms import Room
 
-__all__ = ["ComparedGroup", "Found", "LaneDifference", "MatrixDifference", "Refused"]
+__all__ = ["ComparedGroup", "Found", "LaneDifference", "MatrixDifference", "PlaceDifference", "Refused"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,6 +58,17 @@ class LaneDifference(Shown):
     def facts(self) -> dict[str, Any]:
         """Return it for JSON."""
         return asdict(self)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlaceDifference(LaneDifference):
+    """An element of an array that a kernel wrote and that differs.
+
+    `array` is its name, `immediates` its place, which begins with the block; `given` has the operands there, if an
+    operand belongs to each place.
+    """
+
+    array: str
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -64,7 +64,8 @@ class Report(Shown):
     seconds : float
         Of all runs.
     counts : dict
-        By kind ("mma", "wgmma", "operation", "function") and by name.
+        By kind ("mma", "wgmma", "operation", "function", "fragment", "wmma", "atomic", "asynchronous", "access") and
+        by name.
     first : dict of str to dict
         Of what differs, by name: operands and results as codes, and an explanation.
     left_out : dict of str to str

@@ -2,7 +2,9 @@
 
 1. A worker has the campaign's list of comparisons: a process makes it again from `Asked`. A piece of work is named by
    the comparison's place in that list, so only numbers go to a worker, and what was found comes back.
-2. Ctrl-C goes to all processes of a terminal, and SIGTERM often to all of a job. Those of workers ignore them, for the
+2. A kernel that traps takes the process's GPU away, and a fault of the driver's compiler the process. Either is a
+   `WorkerLostError`; a process is then started again, for what is left.
+3. Ctrl-C goes to all processes of a terminal, and SIGTERM often to all of a job. Those of workers ignore them, for the
    campaign ends them. A worker that the campaign has left ends after its piece of work.
 """
 
@@ -27,9 +29,10 @@ from .everything import comparisons
 from .findings import ComparedGroup, Found, Refused
 from .rooms import AnyGpu, Room
 
-__all__ = ["Asked", "PieceOfWork", "WorkDone", "Worker", "process_worker", "thread_worker"]
+__all__ = ["Asked", "PieceOfWork", "WorkDone", "Worker", "WorkerLostError", "process_worker", "thread_worker"]
 
 _PATIENCE = 5.0  # seconds until a process that should end is ended
+_FAULTS = [-x for x in (signal.SIGABRT, signal.SIGFPE, signal.SIGILL, signal.SIGSEGV)]  # statuses; not SIGKILL: memory
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +67,10 @@ class WorkDone(NamedTuple):
     notes: list[str]
 
 
+class WorkerLostError(UnsupportedError):
+    """A piece of work that ended its worker."""
+
+
 class Worker:
     """A worker, as the campaign sees it.
 
@@ -72,10 +79,12 @@ class Worker:
     runs : Process or Thread
     connection : Connection
         Can be waited for: it has something when a piece of work is done.
+    again : callable, optional
+        Starts another that is the same, if it can be.
     """
 
-    def __init__(self, runs: Any, connection: Connection) -> None:
-        self._runs, self.connection = runs, connection
+    def __init__(self, runs: Any, connection: Connection, again: Callable[[], Worker] | None = None) -> None:
+        self._runs, self.connection, self.again = runs, connection, again
         runs.start()
 
     def give(self, work: PieceOfWork) -> None:
@@ -89,7 +98,7 @@ class Worker:
         Raises
         ------
         WarpmmaError
-            What the worker raised; `UnsupportedError` if it is gone.
+            What the worker raised; `WorkerLostError` if the piece of work ended it, `UnsupportedError` if it is gone.
         RuntimeError
             The worker raised anything else.
         """
@@ -98,6 +107,8 @@ class Worker:
         except (EOFError, OSError):
             self._runs.join(_PATIENCE)
             code = getattr(self._runs, "exitcode", None)
+            if code in _FAULTS:
+                raise WorkerLostError(f"a process that compares it ends with {signal.Signals(-code).name}") from None
             raise UnsupportedError(
                 f"a process of the comparison ended with status {code}; the next run goes on, with fewer --processes "
                 "if memory was short"
@@ -128,7 +139,8 @@ def process_worker(number: int, asked: Asked, find: Callable[[int], AnyGpu] = gp
     """Start a worker in a process of its own, on the GPU of this number, which it finds itself."""
     context = multiprocessing.get_context("spawn")
     mine, its = context.Pipe()
-    worker = Worker(context.Process(target=_in_process, args=(its, number, asked, find), daemon=True), mine)
+    process = context.Process(target=_in_process, args=(its, number, asked, find), daemon=True)
+    worker = Worker(process, mine, lambda: process_worker(number, asked, find))
     its.close()
     return worker
 
@@ -146,7 +158,8 @@ def _in_process(connection: Connection, number: int, asked: Asked, find: Callabl
 
 def _serve(connection: Connection, on: AnyGpu, target: str, compared: Sequence[ComparedGroup]) -> None:
     notes: list[str] = []
-    with suppress(EOFError, OSError), Room(on, target, notes.append) as room:  # until the campaign leaves
+    # Until the campaign leaves; memory of a GPU that is lost cannot be freed.
+    with suppress(EOFError, OSError, UnsupportedError), Room(on, target, notes.append) as room:
         while True:
             work = connection.recv()
             try:
@@ -169,14 +182,17 @@ def _done(room: Room, compared: ComparedGroup, work: PieceOfWork) -> list[tuple[
     for name, each in compared.run(room, work.number, work.done):
         found.append((name, each))
         if isinstance(each, Refused):
-            _check_alive(room)
+            _check_alive(room, f"{name}: {each.why}")
     return found
 
 
-def _check_alive(room: Room) -> None:
-    """Raise `UnsupportedError` if nothing can be copied any more."""
+def _check_alive(room: Room, before: str) -> None:
+    """Raise `WorkerLostError` if nothing can be copied any more, with what was before."""
     there = np.arange(4, dtype=np.uint8)
     back = np.zeros_like(there)
-    room.get(room.put("alive", there), back)
+    try:
+        room.get(room.put("alive", there), back)
+    except UnsupportedError as error:
+        raise WorkerLostError(before) from error
     if (there != back).any():
-        raise UnsupportedError("the GPU does not give back what was copied to it")
+        raise WorkerLostError(f"the GPU does not give back what was copied to it, after {before}")

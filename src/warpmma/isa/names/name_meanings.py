@@ -7,6 +7,8 @@ Source: PTX ISA 9.1, 9.7 (every opcode of its sections); ptxas 13.0 accepts each
 
 from __future__ import annotations
 
+import re
+
 from ..grammar import ABSENT, OPCODES, SIMULATED, Door
 from .foreign import no_instruction, ptx_of
 
@@ -21,6 +23,9 @@ _WHERE: dict[Door, str] = {
 
 _PRODUCTS = ("tcgen05",)
 """Opcodes for which compilers emit mma.sync instead on older targets."""
+
+_EIGHT = re.compile(r"(?:ld|st)\..*\bv8\.[bsu](8|16)")
+"""Eight elements of 8 or 16 bits: ptxas 13.0 takes them, and what it makes moves one (an H200 and its machine code)."""
 
 _LONGEST = 160
 
@@ -51,6 +56,9 @@ def explained(name: str, here: Door) -> str:
         return f"this is {language}; in PTX it is {ptx}{where}"
     if other := no_instruction(name):
         return f"this is {other}"
+    if small := _EIGHT.fullmatch(name):
+        count = int(small[1]) // 4
+        return f"ptxas 13.0 takes it, but moves one element, or crashes; expected v{count}.b32, which has as many bytes"
     if _opcode(name) in OPCODES:
         where = _where(name, here)
         return where and f"{_absent(name) or _opcode(name)} is PTX{where}"

@@ -11,7 +11,8 @@ The rules (PTX ISA 9.1, 9.7.13, `atom`, `red` and "Vector atomics"):
 3.  Floats are added with rounding to nearest even. f32 in global memory flushes subnormal operands and results to zeros
     of the same sign; f32 in shared memory does not, nor do f64, f16 and bf16 (`.noftz`). With f64, global memory keeps
     a NaN unchanged, and prefers that of the operand; shared memory prefers that of the element, and quiets it.
-4.  Each element of a vector is updated separately: other accesses may come between.
+4.  Each element of a vector is updated separately: other accesses may come between. Vectors are in global memory, and
+    their generic addresses, too: with one of shared memory an H200 changes nothing.
 5.  The default order of an atomic is `.relaxed`, the default scope `.gpu`. Without a space the address is generic.
     `red` returns nothing to its thread, so it has neither `.acquire` nor `.acq_rel`.
 6.  On the shared memory of another block of a cluster, ptxas 13.0 makes a load and a store of `min`, `max`, `and`, `or`
@@ -179,8 +180,8 @@ def _fields(words: tuple[str, ...]) -> dict[str, Any]:
     vector = next((int(x[1:]) for x in words if x in ("v2", "v4", "v8")), 1)
     combine = _float if "f" in words[-1] else _integer
     return {
-        "operation": operation, "space": space_of(words), "type": words[-1], "count": vector,
-        "returns": words[0] == "atom",
+        "operation": operation, "space": "global" if vector > 1 else space_of(words), "type": words[-1],
+        "count": vector, "returns": words[0] == "atom",
         "order": next((x for x in words if x in ("relaxed", "acquire", "release", "acq_rel")), "relaxed"),
         "scope": next((x for x in words[1:] if x in ("cta", "cluster", "gpu", "sys")), "gpu"),
         "hint": "L2::cache_hint" in words, "combine": partial(combine, operation, words[-1]),

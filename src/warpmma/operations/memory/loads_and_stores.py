@@ -2,8 +2,9 @@
 
 The rules (PTX ISA 9.1, 9.7.9.8 to 9.7.9.12 and 9.7.9.25):
 
-1.  Each lane moves contiguous elements to or from an address that is a multiple of their total bytes: at most 16, and
-    32 in global memory from sm_100 on. An element of 128 bits is two b64 registers.
+1.  Each lane moves contiguous elements to or from an address that is a multiple of their total bytes: at most four of
+    16 bytes, and 32 bytes in global memory from sm_100 on. An element of 128 bits is two b64 registers. Eight elements
+    of 8 or 16 bits are none: ptxas 13.0 takes them, moves the first alone (seen on an H200), or crashes.
 2.  Without a state space the address is generic (`windows`). Constant memory and the parameters of an entry are only
     read; `.param` of a function is memory of its thread, and so is `.local`.
 3.  Cache operators, eviction priorities, prefetch sizes and cache policies change no bit. There is at most one operator
@@ -28,10 +29,8 @@ from ..windows import space_of
 _LEAST = [letter + size for size in ("8", "16", "32") for letter in "bsu"] + ["f32"]
 _MOST = ["b64", "s64", "u64", "f64"]
 _TYPES = [*_LEAST, *_MOST]
-_SMALL = [x for x in _LEAST if "32" not in x]
 _PLAIN = " ".join([*_TYPES, "b128"])
-_TO_V4 = [*_TYPES, "b128", *(f"v2.{x}" for x in _TYPES), *(f"v4.{x}" for x in _LEAST)]
-_ELEMENTS = " ".join([*_TO_V4, *(f"v8.{x}" for x in _SMALL)])
+_ELEMENTS = " ".join([*_TYPES, "b128", *(f"v2.{x}" for x in _TYPES), *(f"v4.{x}" for x in _LEAST)])
 _WIDE = " ".join([*(f"v8.{x}" for x in ("b32", "s32", "u32", "f32")), *(f"v4.{x}" for x in _MOST)])
 """Rule 1: types and vectors of at most 16 bytes, and of 32."""
 
@@ -97,7 +96,7 @@ FORMS = (
         for nc in ("[.<ca cg cs>].nc", f".nc.<{_EVICT}>")
         for form in _wider(_cached, f"ld.global{nc}", _HINT + _PREFETCH)
     ),
-    _uniform(spelling=f"ldu{{.global}}.<{' '.join(_TO_V4)}>", ptx=(2, 0)),
+    _uniform(spelling=f"ldu{{.global}}.<{_ELEMENTS}>", ptx=(2, 0)),
     *_wider(_store, f"st[.weak]{{.global}}[.<wb cg cs wt {_EVICT}>]", _HINT),
     *_wider(partial(_store, ptx=(6, 0)), f"st.<relaxed release>{_SCOPES}{{.global}}[.<{_EVICT}>]", _HINT),
     _store(spelling=f"st.volatile{{.global}}.<{_ELEMENTS}>"),
