@@ -273,7 +273,10 @@ INNER: dict[str, str] = {
         "programs, as front ends make them of texts that they have checked",
     ),
     **dict.fromkeys(
-        (f"warpmma.machine:{x}" for x in ("ProcessMemory", "mapped_memory", "memory_of", "merged_memory")),
+        (
+            f"warpmma.machine:{x}"
+            for x in ("ProcessMemory", "likely_addresses", "mapped_memory", "memory_of", "merged_memory")
+        ),
         "for front ends that know what lies in the process",
     ),
     **dict.fromkeys(

@@ -25,10 +25,9 @@ import numpy as np
 import numpy.typing as npt
 
 from .._arrays import is_tensor
-from ..machine import Device, ProcessMemory, mapped_memory, memory_of, merged_memory
+from ..machine import Device, ProcessMemory, likely_addresses, mapped_memory, memory_of, merged_memory
 from .dlpack import DlpackTensor
 
-_LOWEST, _HIGHEST = 1 << 32, 1 << 56  # other numbers, such as sizes, are not searched for
 _MOST_ADDRESSES = 1 << 16
 _INTEGERS = ("int64", "uint64")
 
@@ -97,7 +96,7 @@ class KnownMemory:
         if not tables:
             return found
         held = np.unique(np.concatenate([x.view(np.uint64)[:_MOST_ADDRESSES] for x in tables]))
-        likely = held[(held >= _LOWEST) & (held < _HIGHEST)]
+        likely = likely_addresses(held)
         return merged_memory([*found, *self._into(likely), *_tensors_at(likely)])
 
     def _into(self, addresses: npt.NDArray[np.uint64]) -> list[ProcessMemory]:

@@ -24,9 +24,8 @@ import numpy.typing as npt
 from .._arrays import is_tensor
 from .._cuda_tensors import GENUINE
 from ..errors import OperandError
-from ..machine import Device, ProcessMemory, mapped_memory, memory_of, merged_memory
+from ..machine import Device, ProcessMemory, likely_addresses, mapped_memory, memory_of, merged_memory
 
-_LOWEST, _HIGHEST = 1 << 32, 1 << 56  # other numbers, such as indices, are not searched for
 _MOST_ADDRESSES = 1 << 16
 _NONE = np.zeros(0, np.uint64)
 _NONE.flags.writeable = False
@@ -131,7 +130,7 @@ def _addresses(type_: str, x: Any) -> npt.NDArray[np.uint64]:
         values = x.detach().reshape(-1)[:_MOST_ADDRESSES].numpy().astype(np.uint64)
     else:
         return _NONE
-    return values[(values > _LOWEST) & (values < _HIGHEST)]
+    return likely_addresses(values)
 
 
 @_genuinely

@@ -7,7 +7,7 @@ from .global_memory import GlobalMemory
 from .loans import Content, Loan, content
 from .local_memory import LocalMemory
 from .lockstep_touch import LockstepTouch
-from .process_memory import ProcessMemory, mapped_memory, memory_of, merged_memory
+from .process_memory import ProcessMemory, likely_addresses, mapped_memory, memory_of, merged_memory
 from .retyping import Retyped, contradicts, expected, float_sites, retyped
 from .shadow_memory import Overwritten
 from .shared_memory import SharedMemory, report_outlived

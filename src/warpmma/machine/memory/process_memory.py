@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -39,6 +42,26 @@ class ProcessMemory(Shown):
     def __array_interface__(self) -> dict[str, Any]:
         shape = (self.stop - self.start,)
         return {"version": 3, "typestr": "|u1", "shape": shape, "data": (self.start, not self.writeable)}
+
+
+_HIGHEST = 1 << 56
+
+
+@cache
+def _lowest() -> int:
+    """Return where this process begins.
+
+    Most Pythons lie high. One whose executable has a fixed place, as Debian's, begins at 4 MiB, and its heap is there.
+    """
+    try:
+        return int(Path("/proc/self/maps").read_text(encoding="ascii").partition("-")[0], 16)
+    except (OSError, ValueError):
+        return mmap.PAGESIZE
+
+
+def likely_addresses(values: Array) -> Array:
+    """Return those of some numbers, uint64, that may be addresses of this process: others are sizes, or indices."""
+    return values[(values >= _lowest()) & (values < _HIGHEST)]
 
 
 def memory_of(name: str, array: Array, *, addresses: bool = False) -> ProcessMemory:
