@@ -1,4 +1,4 @@
-"""Record `wmma` of a GPU: `python -m lab.compare.wmma --help`. `warpmma compare --instructions wmma` compares more.
+"""Record `wmma` of a GPU: `python -m lab.record.wmma --help`. `warpmma compare --instructions wmma` compares more.
 
 Needs the GPU and its driver, which assembles the text: forms with generic addresses, of global memory, with the kernels
 and operands of `warpmma compare`. They are compared with the simulator; `--record FILE` stores a few warps of each, for

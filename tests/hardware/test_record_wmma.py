@@ -1,4 +1,4 @@
-"""`python -m lab.compare.wmma` without a GPU: it compares and records what the machine computes."""
+"""`python -m lab.record.wmma` without a GPU: it compares and records what the machine computes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import warpmma as wm
-from lab.compare import wmma as tool
+from lab.record import wmma as tool
 
 
 class Twin:
