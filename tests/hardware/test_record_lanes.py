@@ -1,4 +1,4 @@
-"""The tool that records lanes of operations on a GPU, without one: it records what is asked for, and finds differences."""
+"""The tool that records lanes of operations on a GPU, without one: what it records, and that it finds differences."""
 
 from __future__ import annotations
 
