@@ -14,6 +14,7 @@ from ptxas_cases import assembled, verdict
 
 from warpmma.hardware import (
     Found,
+    LaneDifference,
     Room,
     compared_lanes,
     comparisons,
@@ -78,7 +79,7 @@ def test_a_root_of_all_operands_that_differs_is_found(monkeypatch: pytest.Monkey
         ((name, found),) = group.run(room, 1, done)
     assert isinstance(found, Found) and (found.outputs, found.differences) == (256, 1)
     assert name == "sqrt.rp.ftz.f32 of all operands"
-    assert found.first is not None and found.first.given == (wrong,)
+    assert isinstance(found.first, LaneDifference) and found.first.given == (wrong,)
     assert found.first.gpu[0] ^ found.first.model[0] == 1
 
 
