@@ -32,14 +32,6 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
-def gpu(monkeypatch: pytest.MonkeyPatch) -> ComparedGpu:
-    simulated = ComparedGpu()
-    monkeypatch.setattr(gpu_commands, "first_gpu", lambda: simulated)
-    monkeypatch.setattr(gpu_commands, "why_no_gpu", lambda: "")
-    return simulated
-
-
-@pytest.fixture
 def by_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without NVRTC, whose kernels the simulator runs slowly."""
 

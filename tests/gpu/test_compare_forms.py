@@ -18,7 +18,6 @@ from oracles import needs
 
 import warpmma as wm
 from warpmma.cli import main
-from warpmma.cli.commands import gpu_commands
 from warpmma.errors import PtxError
 from warpmma.gpu import TextKernel, TextLaunch
 from warpmma.hardware import (
@@ -44,14 +43,6 @@ PATTERNS = {
 }  # fmt: skip
 BASE, PAGE = 1 << 33, 4096
 EVERY = 71  # of the forms
-
-
-@pytest.fixture
-def gpu(monkeypatch: pytest.MonkeyPatch) -> ComparedGpu:
-    simulated = ComparedGpu()
-    monkeypatch.setattr(gpu_commands, "first_gpu", lambda: simulated)
-    monkeypatch.setattr(gpu_commands, "why_no_gpu", lambda: "")
-    return simulated
 
 
 def compare(path: Path, *words: str) -> int:
