@@ -9,7 +9,6 @@ The rules:
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,27 @@ from .groups import Group
 from .state import State
 
 _FEW = 4  # rule 2
+
+
+class GivenOperands:
+    """Operands of a handler: registers, ints for immediates, None for omitted ones."""
+
+    __slots__ = ("_fixed", "_operands", "_registers")
+
+    def __init__(self, registers: list[Any], step: InstructionStep, operands: tuple[Any, ...]) -> None:
+        self._registers, self._operands = registers, operands
+        fixed: dict[int, int | None] = {
+            i: x.bits for i, x in enumerate(step.operands) if isinstance(x, Constant) and x.kind == "imm"
+        }
+        fixed |= {i: None for i, x in enumerate(step.operands) if x is None}
+        self._fixed = fixed or None
+
+    def now(self) -> list[Any]:
+        """Return what they are when the step runs."""
+        registers, fixed = self._registers, self._fixed
+        if fixed is None:
+            return [registers[i] for i in self._operands]
+        return [fixed[n] if n in fixed else registers[i] for n, i in enumerate(self._operands)]
 
 
 class _Computation:
@@ -87,7 +107,7 @@ class _Computation:
     def _slow(self, group: Group) -> None:
         """Rule 3."""
         state, step, site = self._state, self._step, self._site
-        given = given_operands(self._registers, step, self._operands)()
+        given = GivenOperands(self._registers, step, self._operands).now()
         results = compute(state.batch, site, step.row, given, group.bits)  # type: ignore[arg-type]
         for slot, new in zip(self._slots, results, strict=True):
             if slot is not None:
@@ -134,14 +154,3 @@ def computation(state: State, step: InstructionStep, operands: tuple[Any, ...]) 
 def silent_computation(state: State, step: InstructionStep, operands: tuple[Any, ...]) -> Act:
     """Return an operation that reports no hazards."""
     return _Computation(state, step, operands).silent
-
-
-def given_operands(registers: list[Any], step: InstructionStep, operands: tuple[Any, ...]) -> Callable[[], list[Any]]:
-    """Return a function that returns a handler's operands: registers, ints for immediates, None for omitted ones."""
-    fixed: dict[int, int | None] = {
-        i: x.bits for i, x in enumerate(step.operands) if isinstance(x, Constant) and x.kind == "imm"
-    }
-    fixed |= {i: None for i, x in enumerate(step.operands) if x is None}
-    if not fixed:
-        return lambda: [registers[i] for i in operands]
-    return lambda: [fixed[n] if n in fixed else registers[i] for n, i in enumerate(operands)]

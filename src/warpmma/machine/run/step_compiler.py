@@ -27,7 +27,7 @@ from ..block import Results
 from ..handlers import Handler, handler, recorded
 from ..program import InstructionStep, Slot
 from .branching import Act, Choose, chooser, divided, only_computes, selecting
-from .computing_steps import computation, given_operands, silent_computation
+from .computing_steps import GivenOperands, computation, silent_computation
 from .convergence import ConvergencePoint, ConvergencePoints, ConvergenceStep
 from .groups import Advance, Group
 from .product_watch import product_watched
@@ -206,12 +206,12 @@ def _convergence_point(
         count(group)
         act(group)
 
-    handle, given = _handler(state, row), given_operands(state.registers, step, operands)
+    handle, given = _handler(state, row), GivenOperands(state.registers, step, operands)
 
     def read() -> list[Any]:
         for each in refresh:
             each()
-        return given()
+        return given.now()
 
     # Fences, groups and waits are `.aligned` for the warpgroup, too, but each warp goes on by itself.
     warpgroup = isinstance(row, WarpgroupMultiply)
@@ -290,14 +290,24 @@ def _refreshed(act: Act, refresh: list[Refresh]) -> Act:
     return all_of_them
 
 
+class _Handled:
+    """A step that its instruction's handler executes."""
+
+    __slots__ = ("_given", "_handle", "_row", "_site", "_state", "_step")
+
+    def __init__(self, state: State, step: InstructionStep, given: GivenOperands) -> None:
+        self._state, self._step, self._row, self._site, self._given = state, step, step.row, step.site, given
+        self._handle = _handler(state, step.row)
+
+    def act(self, group: Group) -> None:
+        state = self._state
+        results = self._handle(state.batch, self._site, self._row, self._given.now(), group.bits)
+        _put(state, self._step, results, group)
+
+
 def _handled(state: State, step: InstructionStep, operands: tuple[Any, ...]) -> Act:
     """Rule 3."""
-    row, site = step.row, step.site
-    handle, given = _handler(state, row), given_operands(state.registers, step, operands)
-
-    def act(group: Group) -> None:
-        _put(state, step, handle(state.batch, site, row, given(), group.bits), group)
-
+    row, act = step.row, _Handled(state, step, GivenOperands(state.registers, step, operands)).act
     if isinstance(row, WarpgroupGroup) and row.action == "wait_group":
         return _settling(state, act)
     return _late(state, act, step.results[0]) if isinstance(row, Barrier) and row.reduction else act
