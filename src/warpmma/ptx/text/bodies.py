@@ -18,7 +18,7 @@ from dataclasses import replace
 
 from .declarations import SPACES, parameters, variables
 from .directives import pragmas, read_directives
-from .operand_text import Names, NameScope, read_operand, read_operands
+from .operand_text import Names, NameScope, plain_operands, read_operand, read_operands
 from .syntax import (
     Declaration,
     Function,
@@ -181,8 +181,12 @@ class _Body:
             if cursor.kind != Token.WORD:
                 cursor.expected("an instruction")
         mnemonic, start = cursor.token, cursor.start
-        cursor.advance()
         position = cursor.source.position(start)
+        if mnemonic[0] not in "%_$" and (plain := plain_operands(cursor, self.names)) is not None:
+            self.scope_of.append(self.names.inner.number)
+            self.statements.append(Statement(mnemonic, plain, guard, negated, False, position, self.loc))
+            return
+        cursor.advance()
         if cursor.token == ":" and guard is None:
             self._label(mnemonic, start, position)
             return
