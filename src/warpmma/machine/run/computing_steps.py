@@ -71,20 +71,21 @@ class _Computation:
         self._dtypes = tuple(state.dtype(kind) for kind in row.outputs)
         self._slots = tuple(None if x is None else x.number for x in step.results)
 
-    def several(self, group: Group) -> object:
+    def several(self, group: Group) -> None:
         """No result, several results, or an unused one."""
         registers = self._registers
         given = [registers[i] for i in self._operands]
         for x in given:
             if x.shadow is not None and not x.shadow.clean(group.bits):
-                return self._slow(group)
+                self._slow(group)
+                return
         if group.warps < self._few:
-            return self._some(group)
+            self._some(group)
+            return
         state, results = self._state, self._function(*[x.bits for x in given])
         for slot, bits, dtype in zip(self._slots, results, self._dtypes, strict=True):
             if slot is not None:
                 state.write(slot, state.shaped(bits, dtype), group, self._site)
-        return None
 
     def silent(self, group: Group) -> None:
         """Without hazards."""
@@ -123,21 +124,22 @@ class _OneResult(_Computation):
         super().__init__(state, step, operands)
         self._slot, (self._dtype,) = slot, self._dtypes
 
-    def single(self, group: Group) -> object:
+    def single(self, group: Group) -> None:
         """Rule 1."""
         registers = self._registers
         given = [registers[i] for i in self._operands]
         for x in given:
             if x.shadow is not None and not x.shadow.clean(group.bits):
-                return self._slow(group)
+                self._slow(group)
+                return
         if group.warps < self._few:
-            return self._some(group)
+            self._some(group)
+            return
         (bits,) = self._function(*[x.bits for x in given])
         if bits.dtype is not self._dtype or bits.shape != self._shape:
             bits = self._state.shaped(bits, self._dtype)
         new, slot = WarpRegister(bits), self._slot
         registers[slot] = new if group.full else group.merged(registers[slot], new, self._site)
-        return None
 
 
 def _few(shape: tuple[int, int, int]) -> int:
