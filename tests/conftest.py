@@ -95,8 +95,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     gc.freeze()  # so that neither tests that call `gc.collect` nor pytest in the end look at all tests
+    gc.set_threshold(20_000)  # a test makes more objects than 700, and most are gone with it
     gc.enable()
     atexit.register(gc.unfreeze)  # nanobind calls what is left a leak
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Freeze what earlier files left in caches: who calls `gc.collect` looks at what came since, not at a gigabyte."""
+    if item.path != _LATEST[0]:
+        _LATEST[0] = item.path
+        gc.collect()  # frozen cycles would stay
+        gc.freeze()
+
+
+_LATEST: list[Path | None] = [None]
 
 
 @pytest.fixture(scope="session")
