@@ -43,12 +43,20 @@ def pytest_configure(config: pytest.Config) -> None:
     # Tests start some hundred processes, which all would compile the package again.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
+    if hasattr(config, "workerinput"):
+        atexit.register(_leave, os.getpid())  # first, so that it is called last
     config.addinivalue_line(
         "markers", "alike(n): its cases differ in nothing but names and numbers; one in n runs without --every-case"
     )
     config.addinivalue_line(
         "markers", "quick: a whole file of tests that `-m quick` runs; doctests of the package are quick, too"
     )
+
+
+def _leave(worker: int) -> None:
+    """End one of pytest-xdist's workers: Python would look through all its tests again, and free them one by one."""
+    if os.getpid() == worker:
+        os._exit(0)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
