@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compared_gpu import ComparedGpu
+from compared_gpu import ComparedGpu, found_by_commands
 
 import warpmma as wm
 from warpmma.arithmetic import FusedDotAdd, recipe
@@ -29,6 +29,11 @@ from warpmma.hardware.comparing import campaign, matrix_cases, row_cases
 TF32 = "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32"
 HALF = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
 ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> ComparedGpu:
+    return found_by_commands(monkeypatch)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from arrays import Array
-from compared_gpu import ComparedGpu
+from compared_gpu import ComparedGpu, found_by_commands
 from oracles import needs
 
 import warpmma as wm
@@ -43,6 +43,11 @@ PATTERNS = {
 }  # fmt: skip
 BASE, PAGE = 1 << 33, 4096
 EVERY = 71  # of the forms
+
+
+@pytest.fixture
+def gpu(monkeypatch: pytest.MonkeyPatch) -> ComparedGpu:
+    return found_by_commands(monkeypatch)
 
 
 def compare(path: Path, *words: str) -> int:
