@@ -43,12 +43,20 @@ def pytest_configure(config: pytest.Config) -> None:
     # Tests start some hundred processes, which all would compile the package again.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     sys.dont_write_bytecode = False
+    if hasattr(config, "workerinput"):
+        atexit.register(_leave, os.getpid())  # first, so that it is called last
     config.addinivalue_line(
         "markers", "alike(n): its cases differ in nothing but names and numbers; one in n runs without --every-case"
     )
     config.addinivalue_line(
         "markers", "quick: a whole file of tests that `-m quick` runs; doctests of the package are quick, too"
     )
+
+
+def _leave(worker: int) -> None:
+    """End one of pytest-xdist's workers: Python would look through all its tests again, and free them one by one."""
+    if os.getpid() == worker:
+        os._exit(0)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -95,8 +103,21 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_collection_finish(session: pytest.Session) -> None:
     gc.freeze()  # so that neither tests that call `gc.collect` nor pytest in the end look at all tests
+    gc.set_threshold(20_000)  # a test makes more objects than 700, and most are gone with it
     gc.enable()
     atexit.register(gc.unfreeze)  # nanobind calls what is left a leak
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """Freeze what earlier files left in caches: who calls `gc.collect` looks at what came since, not at a gigabyte."""
+    if item.path != _LATEST[0]:
+        _LATEST[0] = item.path
+        gc.collect()  # frozen cycles would stay
+        gc.freeze()
+
+
+_LATEST: list[Path | None] = [None]
 
 
 @pytest.fixture(scope="session")

@@ -63,6 +63,8 @@ PALE = """() => {
     }
     return [255, 255, 255, 255];
   };
+  // Options that were not drawn yet would be styled one by one, each for the question whether it is in sight.
+  for (const option of document.querySelectorAll("[role=option]")) option.style.contentVisibility = "visible";
   const wrong = new Map();
   let seen = 0;
   const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compared_gpu import ComparedGpu
+from compared_gpu import ComparedGpu, found_by_commands
 
 import warpmma as wm
 from warpmma.arithmetic import FusedDotAdd, recipe
@@ -34,10 +34,7 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture
 def gpu(monkeypatch: pytest.MonkeyPatch) -> ComparedGpu:
-    simulated = ComparedGpu()
-    monkeypatch.setattr(gpu_commands, "first_gpu", lambda: simulated)
-    monkeypatch.setattr(gpu_commands, "why_no_gpu", lambda: "")
-    return simulated
+    return found_by_commands(monkeypatch)
 
 
 @pytest.fixture

@@ -13,12 +13,11 @@ from typing import Any
 import numpy as np
 import pytest
 from arrays import Array
-from compared_gpu import ComparedGpu
+from compared_gpu import ComparedGpu, found_by_commands
 from oracles import needs
 
 import warpmma as wm
 from warpmma.cli import main
-from warpmma.cli.commands import gpu_commands
 from warpmma.errors import PtxError
 from warpmma.gpu import TextKernel, TextLaunch
 from warpmma.hardware import (
@@ -48,10 +47,7 @@ EVERY = 71  # of the forms
 
 @pytest.fixture
 def gpu(monkeypatch: pytest.MonkeyPatch) -> ComparedGpu:
-    simulated = ComparedGpu()
-    monkeypatch.setattr(gpu_commands, "first_gpu", lambda: simulated)
-    monkeypatch.setattr(gpu_commands, "why_no_gpu", lambda: "")
-    return simulated
+    return found_by_commands(monkeypatch)
 
 
 def compare(path: Path, *words: str) -> int:

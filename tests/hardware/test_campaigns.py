@@ -149,6 +149,8 @@ def test_what_ends_its_process_is_left_out(does: str, why: str) -> None:
     ran.run(asked.comparisons(), 30, [process_worker(0, asked, Memory)])
     assert ran.report.left_out == {f"1 {does}": why, "1 too": why}
     assert ran.counts() == {f"{i} {x}": 30 for i in (0, 2) for x in (does, "too")}
+    ran.run([Counting([f"1 {does}", "1 too"])], 30, threads([Counting([f"1 {does}", "1 too"])], 1))
+    assert not ran.report.left_out and set(ran.counts().values()) == {30}
 
 
 def test_a_trap_in_a_thread_ends_the_campaign() -> None:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from html.parser import HTMLParser
 from importlib.util import find_spec
 from pathlib import Path
@@ -134,6 +135,12 @@ class Read(HTMLParser):
             self.loads += [values[name] for name in ("src", "href", "data", "poster", "srcset") if name in values]
 
 
+@cache
+def parsed(page: Path) -> Read:
+    """Read a page once for all tests."""
+    return Read(page)
+
+
 def local(pages: dict[Path, Read]) -> Iterator[tuple[Path, str, Path, str]]:
     """Links of pages that stay in the site: the page, the link, where it leads, and to which name."""
     for page, read in pages.items():
@@ -145,7 +152,7 @@ def local(pages: dict[Path, Read]) -> Iterator[tuple[Path, str, Path, str]]:
 
 def test_no_page_loads_anything_from_elsewhere(site: Path) -> None:
     for page in site.rglob("*.html"):
-        read = Read(page)
+        read = parsed(page)
         assert [x for x in read.loads if re.match(r"(?!data:)[a-z]+:|//", x) and "rel=canonical" not in x] == [], page
         assert "mermaid" not in page.read_text().lower() and "mathjax" not in page.read_text().lower(), page
     for sheet in site.rglob("*.css"):
@@ -153,7 +160,7 @@ def test_no_page_loads_anything_from_elsewhere(site: Path) -> None:
 
 
 def test_every_link_leads_somewhere(site: Path) -> None:
-    pages = {page.resolve(): Read(page) for page in site.rglob("*.html") if page.name != "404.html"}
+    pages = {page.resolve(): parsed(page) for page in site.rglob("*.html") if page.name != "404.html"}
     for page, link, target, name in local(pages):
         assert target.exists(), (page, link)
         assert not name or target not in pages or name in pages[target].names | {"__tabbed"}, (page, link)

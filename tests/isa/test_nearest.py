@@ -58,7 +58,7 @@ def test_the_nearest_of_all(opcode: str) -> None:
     other = random.sample([x for form in FORMS for x in form.mnemonics], 100)
     words = sorted({word for x in legal for word in x.split(".")})
     answers = set()
-    for i in range(20):
+    for i in range(30):
         name = changed(random, random.choice(legal), words)
         among = legal if i % 4 else [*random.sample(legal, min(len(legal), 30)), *other]
         answers.add(found := near(name, among))

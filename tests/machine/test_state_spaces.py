@@ -167,7 +167,7 @@ def test_parameters_lie_in_constant_memory_of_the_launch() -> None:
 # Local memory
 
 
-@pytest.mark.parametrize(("type_", "count"), [("u8", 1), ("s16", 4), ("b32", 1), ("f64", 2), ("b128", 1), ("b16", 8)])
+@pytest.mark.parametrize(("type_", "count"), [("u8", 1), ("s16", 4), ("b32", 1), ("f64", 2), ("b128", 1), ("b8", 4)])
 def test_what_a_thread_writes_it_reads(type_: str, count: int) -> None:
     b, rng = batch(2, 48), np.random.default_rng(count)
     element: Any = row(f"ld.local.{type_}")

@@ -12,7 +12,7 @@ from warpmma.operations import lowest_version, row, rows
 
 def test_every_row_is_asked_about_in_the_last_older_text() -> None:
     groups = asked(rows())
-    assert sum(map(len, groups.values())) > 5000
+    assert sum(map(len, groups.values())) > 4900
     assert row("mbarrier.expect_tx.shared.b64") in groups["sm_90", (7, 8)]
     assert row("fence.acquire.gpu") not in [x for given in groups.values() for x in given]
     assert all(version < lowest_version(x) for (_, version), given in groups.items() for x in given)

@@ -9,10 +9,12 @@ from threading import RLock
 from typing import Any
 
 import numpy as np
+import pytest
 from arrays import Array
 
 import warpmma as wm
 from warpmma import cuda
+from warpmma.cli.commands import gpu_commands
 from warpmma.gpu import OPTIONS, ProductLaunch, TextLaunch
 
 
@@ -88,3 +90,11 @@ class _Copies:
         with self._gpu.lock:
             octets = self._gpu.device.read(address, into.nbytes)
         into[...] = np.frombuffer(octets, into.dtype).reshape(into.shape)
+
+
+def found_by_commands(monkeypatch: pytest.MonkeyPatch) -> ComparedGpu:
+    """Let the commands of `warpmma` find one."""
+    simulated = ComparedGpu()
+    monkeypatch.setattr(gpu_commands, "first_gpu", lambda: simulated)
+    monkeypatch.setattr(gpu_commands, "why_no_gpu", lambda: "")
+    return simulated

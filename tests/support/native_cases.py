@@ -82,8 +82,9 @@ def one_by_one(case: RecipeCase, x: dict[str, Array]) -> Array:
     c, count = x["c"], x["a"].shape[2] // case.k
 
     def part(name: str, axis: int, i: int) -> Array:
-        piece = np.array_split(x[name], count, axis)[i]
-        return np.moveaxis(piece, axis, 0)[..., None] if axis == 2 else np.moveaxis(piece, axis, 0)[:, :, None]
+        size = x[name].shape[axis] // count
+        piece = np.moveaxis(x[name], axis, 0)[i * size : (i + 1) * size]
+        return piece[..., None] if axis == 2 else piece[:, :, None]
 
     for i in range(count):
         more = {name: part(name, axis, i) for name, axis in (("scale_a", 2), ("scale_b", 1)) if name in x}

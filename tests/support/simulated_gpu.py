@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
+from functools import lru_cache
 from types import SimpleNamespace
 from typing import Any
 
@@ -46,7 +46,7 @@ class SimulatedGpu:
         yield _Copies(self.device)
 
 
-@cache
+@lru_cache(maxsize=16)  # a kernel has 10,000 objects, which Python would look through until the tests end
 def _compiled(text: str, arch: str) -> cuda.CudaModule:
     return cuda.load(text, arch=arch, options=_SHORT, compiler="nvrtc", name="product.cu")
 

@@ -24,6 +24,7 @@ from .sources import Compiled, CudaSource, SourceFile, error_places, missing_hea
 
 _OPTIONS = ("-default-device", *(f"--pre-include={x}" for x in ("cmath", "cstdint", "climits", "cfloat", "cstdlib")))
 _STD = re.compile(r'namespace "std" has no member|qualified name is not allowed')
+_MARKED = re.compile(r"^(.+?)\(\d+\): error: A function explicitly marked as a __host__ function", re.MULTILINE)
 _OF_STD = tuple(f"--pre-include={x}" for x in ("type_traits", "limits", "utility"))
 """What headers of the host's library bring along, where the source needs it: these take half a second."""
 
@@ -101,7 +102,7 @@ def _left(source: CudaSource, files: Sequence[SourceFile], units: Sequence[_Unit
             last = error
         else:
             return replace(made, left_out=(*_listed(units), *made.left_out))
-        if not wide and _STD.search(last.log):
+        if not wide and _STD.search(last.log) and not _of_libraries(last.log, units):
             wide = True
             continue
         wrong = {_plain(x) for x in _NAME.findall(last.log)}
@@ -119,6 +120,12 @@ def _left(source: CudaSource, files: Sequence[SourceFile], units: Sequence[_Unit
     if last is None:
         raise CompilationError(f"{source.name}: nothing was compiled", source.name)
     raise _explained(last, _listed(units))
+
+
+def _of_libraries(log: str, units: Sequence[_Unit]) -> bool:
+    """Return whether functions of libraries are marked as the host's: no other header, and no cut, makes that right."""
+    names = {x.name for x in units}
+    return any(file not in names for file in _MARKED.findall(log))
 
 
 def _of_host(pieces: Sequence[Piece]) -> Iterator[Piece]:

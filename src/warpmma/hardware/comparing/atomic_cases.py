@@ -12,17 +12,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from ..._arrays import Array
-from ..._records import Shown
 from ...operations import Atomic, operation, rows
 from ...registers import LANES
 from ..generators import operation_inputs
 from .kernel_parts import POLICY, entry, loaded, pointed, stored
-from .launched_cases import LaunchedWork, Place
+from .launched_cases import LaunchedWork, Place, RowForm
 
 __all__ = ["AtomicForm", "atomic_forms", "atomic_kernel", "atomic_values"]
 
@@ -115,21 +113,8 @@ def atomic_values(row: Atomic, count: int, rng: np.random.Generator) -> tuple[Ar
     return old.view(word), given.view(word)
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class AtomicForm(Shown):
+class AtomicForm(RowForm[Atomic]):
     """One `atom` or `red`, for `LaunchComparison`."""
-
-    row: Atomic
-
-    @property
-    def name(self) -> str:
-        """Return the mnemonic."""
-        return self.row.mnemonic
-
-    @property
-    def ptx(self) -> tuple[int, int]:
-        """Return the version that has it."""
-        return self.row.ptx
 
     @property
     def ordered(self) -> bool:

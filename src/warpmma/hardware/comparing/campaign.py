@@ -170,6 +170,7 @@ class Campaign(Shown):
             if isinstance(found, Refused):
                 self.report.left_out[name] = found.why
                 continue
+            self.report.left_out.pop(name, None)  # by an earlier run
             counts = self.report.of(kind, name)
             counts.outputs += found.outputs
             counts.differences += found.differences

@@ -16,17 +16,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from ..._arrays import Array
-from ..._records import Shown
 from ...operations import AsyncStore, Atomic, BulkCopy, Copy, CopyGroup, InstructionRow, row, rows
 from ...registers import LANES
 from .atomic_cases import atomic_values
 from .kernel_parts import POLICY, barrier_made, barrier_waited, dumped, entry, expected, filled, loaded, pointed, stored
-from .launched_cases import LaunchedWork, Place
+from .launched_cases import LaunchedWork, Place, RowForm
 
 __all__ = ["AsyncForm", "async_forms"]
 
@@ -45,21 +43,8 @@ def async_forms(target: str) -> Iterator[InstructionRow]:
     return (x for x in rows(target) if isinstance(x, Copy | CopyGroup | BulkCopy | AsyncStore))
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class AsyncForm(Shown):
+class AsyncForm(RowForm[InstructionRow]):
     """One of them, for `LaunchComparison`."""
-
-    row: InstructionRow
-
-    @property
-    def name(self) -> str:
-        """Return the mnemonic."""
-        return self.row.mnemonic
-
-    @property
-    def ptx(self) -> tuple[int, int]:
-        """Return the version that has it."""
-        return self.row.ptx
 
     def work(self, target: str, blocks: int, number: int, rng: np.random.Generator, place: Place) -> LaunchedWork:
         """Make the kernel and the arrays of a piece of work."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -20,13 +20,14 @@ from ..._records import Shown
 from ...errors import UnsupportedError, WarpmmaError
 from ...gpu import TextKernel, TextLaunch
 from ...machine import Device
+from ...operations import InstructionRow
 from ...ptx import load
 from ...registers import LANES
 from ..emitting import ptx_module
 from .findings import Found, PlaceDifference, Refused
 from .rooms import Room
 
-__all__ = ["ENTRY", "LaunchComparison", "LaunchedForm", "LaunchedWork", "Place", "launched_in_simulator"]
+__all__ = ["ENTRY", "LaunchComparison", "LaunchedForm", "LaunchedWork", "Place", "RowForm", "launched_in_simulator"]
 
 ENTRY = "compared"
 """Name of the entry of each kernel."""
@@ -91,6 +92,26 @@ class LaunchedForm(Protocol):
 
     def work(self, target: str, blocks: int, number: int, rng: np.random.Generator, place: Place) -> LaunchedWork:
         """Make the kernel and the arrays of piece of work `number`."""
+
+
+Row = TypeVar("Row", bound=InstructionRow)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RowForm(Shown, Generic[Row]):
+    """A form that is one row; its classes have `work`."""
+
+    row: Row
+
+    @property
+    def name(self) -> str:
+        """Return the mnemonic."""
+        return self.row.mnemonic
+
+    @property
+    def ptx(self) -> tuple[int, int]:
+        """Return the version that has it."""
+        return self.row.ptx
 
 
 def launched_in_simulator(text: str, target: str, work: LaunchedWork, addresses: Mapping[str, int]) -> dict[str, Array]:

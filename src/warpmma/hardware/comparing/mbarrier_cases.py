@@ -13,17 +13,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from ..._arrays import Array
-from ..._records import Shown
 from ...isa import TARGETS
 from ...operations import Mbarrier, rows
 from ...registers import LANES
 from .kernel_parts import CHUNK, barrier_waited, dumped, entry, filled, loaded, pointed
-from .launched_cases import LaunchedWork, Place
+from .launched_cases import LaunchedWork, Place, RowForm
 
 __all__ = ["MbarrierForm", "mbarrier_forms"]
 
@@ -44,21 +42,8 @@ def _counts(target: str) -> bool:
     return TARGETS[target].capability >= _BYTES_SINCE
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class MbarrierForm(Shown):
+class MbarrierForm(RowForm[Mbarrier]):
     """One `mbarrier` or `cp.async.mbarrier.arrive`, for `LaunchComparison`."""
-
-    row: Mbarrier
-
-    @property
-    def name(self) -> str:
-        """Return the mnemonic."""
-        return self.row.mnemonic
-
-    @property
-    def ptx(self) -> tuple[int, int]:
-        """Return the version that has it."""
-        return self.row.ptx
 
     def work(self, target: str, blocks: int, number: int, rng: np.random.Generator, place: Place) -> LaunchedWork:
         """Make the kernel and the arrays of a piece of work."""

@@ -10,18 +10,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ..._arrays import Array
-from ..._records import Shown
 from ...operations import REDUCED, TensorCopy, rows
 from ...registers import LANES
 from ..generators import copy_case, im2col_case, map_of, tensor_bytes
 from .kernel_parts import POLICY, barrier_made, barrier_waited, dumped, entry, expected, filled, loaded, pointed
-from .launched_cases import LaunchedWork, Place
+from .launched_cases import LaunchedWork, Place, RowForm
 
 __all__ = ["TensorForm", "tensor_forms"]
 
@@ -37,16 +35,8 @@ def tensor_forms(target: str) -> Iterator[TensorCopy]:
     return (x for x in rows(target) if isinstance(x, TensorCopy))
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
-class TensorForm(Shown):
+class TensorForm(RowForm[TensorCopy]):
     """One of them, for `LaunchComparison`."""
-
-    row: TensorCopy
-
-    @property
-    def name(self) -> str:
-        """Return the mnemonic."""
-        return self.row.mnemonic
 
     @property
     def ptx(self) -> tuple[int, int]:

@@ -252,7 +252,7 @@ class LoadsInFlight:
 
     def concerns(self, pc: int) -> bool:
         """Whether a step is one of these."""
-        return any(pc in some for some in (self.loads, self.uses, self.delays, self.signals))
+        return pc in self.loads or pc in self.uses or pc in self.delays or pc in self.signals
 
 
 class ProductRegister(NamedTuple):

@@ -14,7 +14,6 @@ The rules (PTX ISA 9.1, 9.7.12: `bra`, `brx.idx`):
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -33,23 +32,30 @@ Choose = Callable[[Group], Group | None]
 """From a group to the part of it that executes a step: all of it, some of its lanes, or None."""
 
 
-def chooser(state: State, site: Site, guard: Guard) -> Choose:
-    """Return a guard as a function; consecutive steps often have the same guard, so it keeps the last result."""
-    registers, slot, negated = state.registers, guard.slot.number, guard.negated
-    last = state.last_guard
+class _Chooser:
+    """A guard; consecutive steps often have the same guard, so the state keeps the last result of all."""
 
-    def choose(group: Group) -> Group | None:
-        register = registers[slot]
+    __slots__ = ("_last", "_negated", "_registers", "_site", "_slot", "_state")
+
+    def __init__(self, state: State, site: Site, guard: Guard) -> None:
+        self._state, self._site, self._slot, self._negated = state, site, guard.slot.number, guard.negated
+        self._registers, self._last = state.registers, state.last_guard
+
+    def choose(self, group: Group) -> Group | None:
+        register, negated, last = self._registers[self._slot], self._negated, self._last
         if register is last[0] and group is last[1] and negated is last[2]:
             chosen: Group | None = last[3]
             return chosen
         if register.shadow is not None:
-            state.batch.read(site, [register], [group.bits])
+            self._state.batch.read(self._site, [register], [group.bits])
         chosen = _chosen(group, register, negated)
         last[:] = register, group, negated, chosen
         return chosen
 
-    return choose
+
+def chooser(state: State, site: Site, guard: Guard) -> Choose:
+    """Return a guard as a function."""
+    return _Chooser(state, site, guard).choose
 
 
 def _chosen(group: Group, register: WarpRegister, negated: bool) -> Group | None:
@@ -148,50 +154,62 @@ def divided(group: Group, some: Group | None) -> Group | None:
 # Branches
 
 
-def branch(state: State, code: list[Advance], pc: int, step: Branch) -> Advance:
-    """Return a `bra` as a function of the group that reaches it; `code` is that of all steps."""
-    counts, after, to = state.counts, pc + 1, step.to
-    goes_back = to <= pc
-    if step.guard is None:
+class _Branch:
+    """A `bra`: a record with slots, see `step_compiler`."""
 
-        def jump(group: Group) -> int:
-            counts[pc] += group.warps
-            return state.scheduler.back(to, group) if goes_back and group.observed else to
+    __slots__ = ("_after", "_choose", "_code", "_counts", "_goes_back", "_hammock", "_pc", "_state", "_step", "_to")
 
-        return jump
-    guard, choose = step.guard, chooser(state, step.site, step.guard)
+    def __init__(self, state: State, code: list[Advance], pc: int, step: Branch) -> None:
+        self._state, self._code, self._pc, self._step = state, code, pc, step
+        self._counts, self._after, self._to, self._goes_back = state.counts, pc + 1, step.to, step.to <= pc
+        self._choose = None if step.guard is None else chooser(state, step.site, step.guard)
+        self._hammock: tuple[_Hammock | None] | None = None  # once it is asked for
 
-    @cache
-    def hammock_of_branch() -> _Hammock | None:
-        return _Hammock.after(state, pc, step)
+    def jump(self, group: Group) -> int:
+        """Without a guard."""
+        self._counts[self._pc] += group.warps
+        return self._state.scheduler.back(self._to, group) if self._goes_back and group.observed else self._to
 
-    def selected(group: Group) -> Group | None:
-        """Return the lanes that branch (rule 5)."""
-        bad = poisoned(state, guard, group)
-        if bad is None or (hammock := hammock_of_branch()) is None:
-            return choose(group)
-        register = state.registers[guard.slot.number]
-        _spoiling(state, code, hammock, bad, register)
-        return _chosen(group, register, guard.negated)
-
-    def advance(group: Group) -> int:
-        counts[pc] += group.warps
-        taken = selected(group)
+    def advance(self, group: Group) -> int:
+        """With a guard."""
+        self._counts[self._pc] += group.warps
+        taken = self._selected(group)
         if taken is None:
-            return after
+            return self._after
+        state, to, goes_back = self._state, self._to, self._goes_back
         if taken is group:
             return state.scheduler.back(to, group) if goes_back and group.observed else to
         scheduler, rest = state.scheduler, divided(group, taken)
         if rest is not None:
-            if step.uniform:
-                check_uniform(state, step.site, taken, rest)
-            scheduler.put(after, rest)
+            if self._step.uniform:
+                check_uniform(state, self._step.site, taken, rest)
+            scheduler.put(self._after, rest)
         taken = group.part(taken.bits, taken.count)  # the guard may return the same group to others
         if not goes_back or not taken.observed or scheduler.back(to, taken) != STOP:
             scheduler.put(to, taken)
         return STOP
 
-    return advance
+    def _selected(self, group: Group) -> Group | None:
+        """Return the lanes that branch (rule 5)."""
+        guard = self._step.guard
+        assert guard is not None and self._choose is not None
+        bad = poisoned(self._state, guard, group)
+        if bad is None or (hammock := self._hammock_of_branch()) is None:
+            return self._choose(group)
+        register = self._state.registers[guard.slot.number]
+        _spoiling(self._state, self._code, hammock, bad, register)
+        return _chosen(group, register, guard.negated)
+
+    def _hammock_of_branch(self) -> _Hammock | None:
+        if self._hammock is None:
+            self._hammock = (_Hammock.after(self._state, self._pc, self._step),)
+        return self._hammock[0]
+
+
+def branch(state: State, code: list[Advance], pc: int, step: Branch) -> Advance:
+    """Return a `bra` as a function of the group that reaches it; `code` is that of all steps."""
+    made = _Branch(state, code, pc, step)
+    return made.jump if step.guard is None else made.advance
 
 
 def check_uniform(state: State, site: Site, some: Group, rest: Group) -> None:

@@ -157,7 +157,8 @@ class _Run:
         self.state = State(program, lanes, keep)
         self._meetings = ConvergencePoints()
         self._calls = Calls(self.state, self._meetings)
-        self._code: list[Advance] = [partial(self._first, place) for place in range(len(program.steps))]
+        first = self._first  # one object for all
+        self._code: list[Advance] = [partial(first, place) for place in range(len(program.steps))]
         self._code.append(self._end)
         self._look_at = 0
         self._counted: tuple[list[int], Counter[Site]] = [], Counter()

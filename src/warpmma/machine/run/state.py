@@ -47,6 +47,8 @@ class State:
         Blocks, warps and lanes.
     registers : list of WarpRegister
         The program's slots, followed by constants and special registers.
+    unwritten : list of WarpRegister
+        By slot, what a register is that no lane has written.
     dead_slots : mapping of int to tuple of int
         By place, registers that are dead after it.
     counts : list of int
@@ -71,8 +73,8 @@ class State:
         self.program, self.shape, self._keep = program, lanes.shape, keep
         missing = np.broadcast_to(~lanes.exists[:1], lanes.shape)  # of all blocks the same; rule 4 of `groups`
         self._none = {kind: WarpRegister(self._everywhere(0, kind), RegisterShadow(missing)) for kind in DTYPES}
-        self._unwritten = [self._none[kind] for kind in program.registers]
-        self.registers: list[Any] = self._unwritten.copy()
+        self.unwritten = [self._none[kind] for kind in program.registers]
+        self.registers: list[Any] = self.unwritten.copy()
         self.dead_slots = {} if keep else program.dead_slots
         self.counts = [0] * len(program.steps)
         self.now = 0
@@ -100,7 +102,7 @@ class State:
         """Drop everything that belongs to a batch."""
         del self.batch, self.grid, self.stack, self.scheduler
         self._parameters = b""
-        self.registers[: len(self._unwritten)] = self._unwritten
+        self.registers[: len(self.unwritten)] = self.unwritten
         for at in self._spare:
             self.registers[at] = None
         self.counts[:] = [0] * len(self.counts)
@@ -117,16 +119,6 @@ class State:
             held = self.registers[slot]
             if held is not none:
                 self.registers[slot] = group.merged(held, none, held.site)
-
-    def releasing(self, place: int) -> Callable[[], None]:
-        """Return a function that resets the registers that are dead after a place to unwritten."""
-        none, registers = [(x, self._none[self.program.registers[x]]) for x in self.dead_slots[place]], self.registers
-
-        def release() -> None:
-            for slot, unwritten in none:
-                registers[slot] = unwritten
-
-        return release
 
     def put(self, slot: int, new: WarpRegister, group: Group, site: Site) -> None:
         """Write a register in the lanes of a group."""

@@ -24,16 +24,15 @@ from ...isa import PtxInstruction
 from ...operations import Barrier, Operation, WarpgroupGroup, WarpgroupMultiply
 from ..base import RegisterShadow, WarpRegister, merged, settled, with_shadow
 from ..block import Results
-from ..handlers import Handler, compute, handler, recorded
-from ..program import Constant, InstructionStep, Slot
+from ..handlers import Handler, handler, recorded
+from ..program import InstructionStep, Slot
 from .branching import Act, Choose, chooser, divided, only_computes, selecting
+from .computing_steps import GivenOperands, computation, silent_computation
 from .convergence import ConvergencePoint, ConvergencePoints, ConvergenceStep
 from .groups import Advance, Group
 from .product_watch import product_watched
 from .scheduling import STOP
 from .state import Refresh, State
-
-_FEW = 4  # if fewer than 1 in 4 warps have lanes in the group, only these warps are computed
 
 
 def prepared(state: State, points: ConvergencePoints, pc: int, step: InstructionStep) -> Advance:
@@ -41,10 +40,10 @@ def prepared(state: State, points: ConvergencePoints, pc: int, step: Instruction
     refresh: list[Refresh] = []
     operands = tuple(state.place(x, refresh) for x in step.operands)
     if step.beside:
-        return _beside(state, pc, step, _refreshed(_silent(state, pc, step, operands), refresh))
+        return _beside(state, pc, step, _refreshed(silent_computation(state, step, operands), refresh))
     choose = None if step.guard is None else chooser(state, step.site, step.guard)
     if only_computes(step):
-        compute = _watched(state, pc, step, _refreshed(_operation(state, pc, step, operands), refresh))
+        compute = _watched(state, pc, step, _refreshed(computation(state, step, operands), refresh))
         usual = _alone(state, pc, compute, choose)
         return usual if step.guard is None else selecting(state, pc, step, step.guard, usual, compute)
     act = _watched(state, pc, step, _refreshed(_handled(state, step, operands), refresh))
@@ -89,43 +88,51 @@ def _watched(state: State, pc: int, step: InstructionStep, act: Act) -> Act:
 # Which lanes execute it
 
 
-def _alone(state: State, pc: int, act: Act, choose: Choose | None) -> Advance:
-    counts, after = state.counts, pc + 1
-    if pc in state.dead_slots:
-        return _releasing(state, pc, act, choose)
-    if choose is None:
+class _Step:
+    """A step that lanes execute where they are, and what it needs at every execution.
 
-        def advance(group: Group) -> int:
-            counts[pc] += group.warps
-            act(group)
-            return after
+    Bound methods of records with slots, here and in `computing_steps`: a closure has an object for each variable that
+    it keeps, and Python's garbage collector goes through all of them, again and again.
+    """
 
-        return advance
+    __slots__ = ("_act", "_after", "_choose", "_counts", "_dead", "_pc", "_registers", "_unwritten")
 
-    def guarded(group: Group) -> int:
-        acting = choose(group)
+    def __init__(self, state: State, pc: int, act: Act, choose: Choose | None) -> None:
+        self._counts, self._pc, self._after, self._act, self._choose = state.counts, pc, pc + 1, act, choose
+        self._dead, self._registers, self._unwritten = state.dead_slots.get(pc, ()), state.registers, state.unwritten
+
+    def always(self, group: Group) -> int:
+        """Without a guard."""
+        self._counts[self._pc] += group.warps
+        self._act(group)
+        return self._after
+
+    def guarded(self, group: Group) -> int:
+        """With a guard."""
+        acting = self._choose(group)  # type: ignore[misc]
         if acting is not None:
-            counts[pc] += acting.warps
-            act(acting)
-        return after
+            self._counts[self._pc] += acting.warps
+            self._act(acting)
+        return self._after
 
-    return guarded
-
-
-def _releasing(state: State, pc: int, act: Act, choose: Choose | None) -> Advance:
-    """Rule 2 of `liveness`."""
-    counts, after, release = state.counts, pc + 1, state.releasing(pc)
-
-    def advance(group: Group) -> int:
-        acting = group if choose is None else choose(group)
+    def releasing(self, group: Group) -> int:
+        """Rule 2 of `liveness`."""
+        acting = group if self._choose is None else self._choose(group)
         if acting is not None:
-            counts[pc] += acting.warps
-            act(acting)
+            self._counts[self._pc] += acting.warps
+            self._act(acting)
         if group.full:
-            release()
-        return after
+            registers, unwritten = self._registers, self._unwritten
+            for slot in self._dead:
+                registers[slot] = unwritten[slot]
+        return self._after
 
-    return advance
+
+def _alone(state: State, pc: int, act: Act, choose: Choose | None) -> Advance:
+    step = _Step(state, pc, act, choose)
+    if pc in state.dead_slots:
+        return step.releasing
+    return step.always if choose is None else step.guarded
 
 
 def _beside(state: State, pc: int, step: InstructionStep, act: Act) -> Advance:
@@ -199,12 +206,12 @@ def _convergence_point(
         count(group)
         act(group)
 
-    handle, given = _handler(state, row), _given(state.registers, step, operands)
+    handle, given = _handler(state, row), GivenOperands(state.registers, step, operands)
 
     def read() -> list[Any]:
         for each in refresh:
             each()
-        return given()
+        return given.now()
 
     # Fences, groups and waits are `.aligned` for the warpgroup, too, but each warp goes on by itself.
     warpgroup = isinstance(row, WarpgroupMultiply)
@@ -256,17 +263,24 @@ def leaving(state: State, points: ConvergencePoints, pc: int, step: InstructionS
 # What it executes
 
 
+class _Refreshed:
+    """An action with one operand that is recomputed before it."""
+
+    __slots__ = ("_act", "_first")
+
+    def __init__(self, act: Act, first: Refresh) -> None:
+        self._act, self._first = act, first
+
+    def once(self, group: Group) -> None:
+        self._first()
+        self._act(group)
+
+
 def _refreshed(act: Act, refresh: list[Refresh]) -> Act:
     if not refresh:
         return act
     if len(refresh) == 1:
-        (first,) = refresh
-
-        def once(group: Group) -> None:
-            first()
-            act(group)
-
-        return once
+        return _Refreshed(act, refresh[0]).once
 
     def all_of_them(group: Group) -> None:
         for each in refresh:
@@ -276,128 +290,24 @@ def _refreshed(act: Act, refresh: list[Refresh]) -> Act:
     return all_of_them
 
 
-def _operation(state: State, pc: int, step: InstructionStep, operands: tuple[Any, ...]) -> Act:
-    """Rule 2."""
-    row: Any = step.row
-    slow, some = (_later(make, state, step, operands) for make in (_slow, _some))
-    few = state.shape[0] * state.shape[1] // _FEW
-    if len(step.results) != 1 or step.results[0] is None:
-        return _several(state, step, operands, slow, some, few)
-    registers, site, shape = state.registers, step.site, state.shape
-    function = state.batch.function(row)
-    slot, dtype, shaped = step.results[0].number, state.dtype(row.outputs[0]), state.shaped
+class _Handled:
+    """A step that its instruction's handler executes."""
 
-    def single(group: Group) -> object:
-        given = [registers[i] for i in operands]
-        for x in given:
-            if x.shadow is not None and not x.shadow.clean(group.bits):
-                return slow(group)
-        if group.warps < few:
-            return some(group)
-        (bits,) = function(*[x.bits for x in given])
-        if bits.dtype is not dtype or bits.shape != shape:
-            bits = shaped(bits, dtype)
-        new = WarpRegister(bits)
-        registers[slot] = new if group.full else group.merged(registers[slot], new, site)
-        return None
+    __slots__ = ("_given", "_handle", "_row", "_site", "_state", "_step")
 
-    return single
+    def __init__(self, state: State, step: InstructionStep, given: GivenOperands) -> None:
+        self._state, self._step, self._row, self._site, self._given = state, step, step.row, step.site, given
+        self._handle = _handler(state, step.row)
 
-
-def _several(state: State, step: InstructionStep, operands: tuple[Any, ...], slow: Act, some: Act, few: int) -> Act:
-    """Return an operation with no result, several results, or an unused one."""
-    row: Any = step.row
-    registers, site, write, shaped = state.registers, step.site, state.write, state.shaped
-    function = state.batch.function(row)
-    dtypes = [state.dtype(kind) for kind in row.outputs]
-    slots = [None if x is None else x.number for x in step.results]
-
-    def several(group: Group) -> object:
-        given = [registers[i] for i in operands]
-        for x in given:
-            if x.shadow is not None and not x.shadow.clean(group.bits):
-                return slow(group)
-        if group.warps < few:
-            return some(group)
-        for slot, bits, dtype in zip(slots, function(*[x.bits for x in given]), dtypes, strict=True):
-            if slot is not None:
-                write(slot, shaped(bits, dtype), group, site)
-        return None
-
-    return several
-
-
-def _some(state: State, step: InstructionStep, operands: tuple[Any, ...]) -> Act:
-    """Return how to execute an operation when few warps have active lanes (rule 3 of `groups`)."""
-    row: Any = step.row
-    registers, site, function = state.registers, step.site, state.batch.function(row)
-    dtypes = [state.dtype(kind) for kind in row.outputs]
-
-    def some(group: Group) -> None:
-        index = group.index
-        given = [x.bits if isinstance(x.bits, int) else x.bits[index] for x in (registers[i] for i in operands)]
-        for x, bits, dtype in zip(step.results, function(*given), dtypes, strict=True):
-            if x is not None:
-                new = np.broadcast_to(np.asarray(bits, dtype), given_shape(index))
-                registers[x.number] = group.scattered(registers[x.number], new, site)
-
-    def given_shape(index: tuple[Array, Array]) -> tuple[int, int]:
-        return len(index[0]), state.shape[2]
-
-    return some
-
-
-def _silent(state: State, pc: int, step: InstructionStep, operands: tuple[Any, ...]) -> Act:
-    """Return an operation that reports no hazards."""
-    row: Any = step.row
-    registers, write, shaped, function = state.registers, state.write, state.shaped, state.batch.function(row)
-    dtypes = [state.dtype(kind) for kind in row.outputs]
-
-    def act(group: Group) -> None:
-        results = function(*[registers[i].bits for i in operands])
-        for slot, bits, dtype in zip(step.results, results, dtypes, strict=True):
-            if slot is not None:
-                write(slot.number, shaped(bits, dtype), group, step.site)
-
-    return act
-
-
-def _later(
-    make: Callable[[State, InstructionStep, tuple[Any, ...]], Act], state: State, step: InstructionStep, operands: Any
-) -> Act:
-    """Return an operation that is compiled when it is first used, because few ever are."""
-    made: list[Act] = []
-
-    def act(group: Group) -> None:
-        if not made:
-            made.append(make(state, step, operands))
-        made[0](group)
-
-    return act
-
-
-def _slow(state: State, step: InstructionStep, operands: tuple[Any, ...]) -> Callable[[Group], None]:
-    """Return how to execute an operation if some lanes have not written its operands."""
-    registers, row, site, put = state.registers, step.row, step.site, state.put
-    given = _given(registers, step, operands)
-
-    def slow(group: Group) -> None:
-        results = compute(state.batch, site, row, given(), group.bits)  # type: ignore[arg-type]
-        for slot, new in zip(step.results, results, strict=True):
-            if slot is not None:
-                put(slot.number, new, group, site)
-
-    return slow
+    def act(self, group: Group) -> None:
+        state = self._state
+        results = self._handle(state.batch, self._site, self._row, self._given.now(), group.bits)
+        _put(state, self._step, results, group)
 
 
 def _handled(state: State, step: InstructionStep, operands: tuple[Any, ...]) -> Act:
     """Rule 3."""
-    row, site = step.row, step.site
-    handle, given = _handler(state, row), _given(state.registers, step, operands)
-
-    def act(group: Group) -> None:
-        _put(state, step, handle(state.batch, site, row, given(), group.bits), group)
-
+    row, act = step.row, _Handled(state, step, GivenOperands(state.registers, step, operands)).act
     if isinstance(row, WarpgroupGroup) and row.action == "wait_group":
         return _settling(state, act)
     return _late(state, act, step.results[0]) if isinstance(row, Barrier) and row.reduction else act
@@ -446,14 +356,3 @@ def _late(state: State, act: Act, slot: Slot | None) -> Act:
             awaited.then = then
 
     return later
-
-
-def _given(registers: list[Any], step: InstructionStep, operands: tuple[Any, ...]) -> Callable[[], list[Any]]:
-    """Return a function that returns a handler's operands: registers, ints for immediates, None for omitted ones."""
-    fixed: dict[int, int | None] = {
-        i: x.bits for i, x in enumerate(step.operands) if isinstance(x, Constant) and x.kind == "imm"
-    }
-    fixed |= {i: None for i, x in enumerate(step.operands) if x is None}
-    if not fixed:
-        return lambda: [registers[i] for i in operands]
-    return lambda: [fixed[n] if n in fixed else registers[i] for n, i in enumerate(operands)]

@@ -51,7 +51,7 @@ def bind(names: Resolver, statement: Statement, row: PtxInstruction) -> BoundSta
     results: list[Slot | None] = []
     for spec, at in _signature(names, statement, row, len(written_out)):
         x = None if at is None else written_out[at]
-        slot = names.fitting(x, spec)
+        slot = names.fitting(x, spec, statement)
         if spec.role == "result":
             results += [slot] if slot is not None else _targets(names, statement, spec, x)
         elif slot is not None and spec.role != "address":

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import cast
@@ -351,10 +352,15 @@ def site_of(module: Module, statement: Statement, mnemonic: str = "") -> Site:
     mnemonic = mnemonic or statement.beside or statement.mnemonic
     if loc is None:
         return Site(module.name, line, mnemonic, column=column)
-    own, text = loc.own, f"{Path(module.name).name}:{line}:{column}"
+    own, text = loc.own, f"{_file_name(module.name)}:{line}:{column}"
     if own != loc:
-        text += f" in {Path(loc.file).name}:{loc.line}"
+        text += f" in {_file_name(loc.file)}:{loc.line}"
     return Site(own.file, own.line, mnemonic, text=text, column=column)
+
+
+@lru_cache(maxsize=256)
+def _file_name(path: str) -> str:
+    return Path(path).name
 
 
 def _row(statement: Statement, target: str) -> PtxInstruction:

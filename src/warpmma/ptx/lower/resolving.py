@@ -107,12 +107,20 @@ class Resolver:
             self._single[symbol.name, symbol.scope] = made
         return made
 
-    def fitting(self, x: Operand | None, spec: OperandSpec) -> Slot | None:
-        """Return the slot of a register that was named before, of the very class that an operand has.
+    def fitting(self, x: Operand | None, spec: OperandSpec, statement: Statement) -> Slot | None:
+        """Return the slot of one register, of the very class that an operand has.
 
         None for everything else, which is to be checked.
         """
-        if not isinstance(x, Symbol) or (slot := self._single.get((x.name, x.scope))) is None:
+        if not isinstance(x, Symbol):
+            return None
+        slot = self._single.get((x.name, x.scope))
+        if slot is None:  # it is named for the first time
+            found = self.declared.find(x)
+            if not isinstance(found, RegisterRange) or _elements(found) > 1:
+                return None
+            slot = self.register(x, statement)
+        if slot is None:
             return None
         fits = self._slots.kinds[slot.number] == spec.kind and len(spec.names) == 1
         return slot if fits and spec.braces != "always" and spec.sink != "only" else None

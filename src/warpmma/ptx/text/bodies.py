@@ -12,12 +12,13 @@ opcode    = name {"." qualifier}      (blanks are allowed before a point)
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 
 from .declarations import SPACES, parameters, variables
 from .directives import pragmas, read_directives
-from .operand_text import Names, NameScope, read_operand, read_operands
+from .operand_text import Names, NameScope, plain_operands, read_operand, read_operands
 from .syntax import (
     Declaration,
     Function,
@@ -36,6 +37,14 @@ from .tokens import Cursor, Text, Token
 
 MOST_STATEMENTS = 1 << 18
 """Statements and labels of a function: each takes some 2 KiB until it runs."""
+
+_N = "(0|[1-9][0-9]{0,17}+)"
+_LOC = re.compile(
+    rf"[ \t]++{_N}[ \t]++{_N}[ \t]++{_N}(?![\w$.])"
+    rf"(?:,\s*+function_name\s++[\w$]++\s*+,\s*+inlined_at\s++{_N}\s++{_N}\s++{_N}(?![\w$.]))?\s*+(?![,/#])",
+    re.ASCII,
+)
+"""What follows `.loc` as compilers write it; each other statement has one. Other spellings are read token by token."""
 
 DEEPEST_INLINED = 64
 """Functions inlined into each other, as a line lists them."""
@@ -122,6 +131,14 @@ class _Body:
 
     def _line(self) -> None:
         cursor = self.cursor
+        if (m := _LOC.match(cursor.source.text, cursor.end)) is not None:
+            file, at, column, *outside = m.groups()
+            key = int(file), int(at), int(column)
+            outer, depth = self._inlined((*map(int, outside),)) if outside[0] else (None, 0)  # type: ignore[arg-type]
+            self.loc = LineOf(self.files.get(key[0], f"file {key[0]}"), key[1], key[2], outer)
+            self.lines[key] = (self.loc, depth)
+            cursor.go(m.end())
+            return
         cursor.advance()
         key = self._place()
         line = LineOf(self.files.get(key[0], f"file {key[0]}"), key[1], key[2])
@@ -164,8 +181,12 @@ class _Body:
             if cursor.kind != Token.WORD:
                 cursor.expected("an instruction")
         mnemonic, start = cursor.token, cursor.start
-        cursor.advance()
         position = cursor.source.position(start)
+        if mnemonic[0] not in "%_$" and (plain := plain_operands(cursor, self.names)) is not None:
+            self.scope_of.append(self.names.inner.number)
+            self.statements.append(Statement(mnemonic, plain, guard, negated, False, position, self.loc))
+            return
+        cursor.advance()
         if cursor.token == ":" and guard is None:
             self._label(mnemonic, start, position)
             return

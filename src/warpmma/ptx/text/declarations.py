@@ -31,6 +31,7 @@ Initial values of variables in memory.
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -43,6 +44,9 @@ from .tokens import Cursor, Token
 
 MOST = 1 << 24
 """Elements of a variable up to the last that is not zero."""
+
+_INTEGERS = re.compile(r"\{((?:\s*+-?(?:0|[1-9][0-9]{0,17})\s*+(?:,|(?=\})))++)(?<!,)\}", re.ASCII)
+"""Braces around integers that take no thought: their spelling says that they are decimal, of 64 bits and signed."""
 
 Element = int | AddressOf
 
@@ -66,6 +70,14 @@ def read_values(cursor: Cursor, type: str, dimensions: Sequence[int], vector: in
 def _braces(cursor: Cursor, type: str, shape: Sequence[int], level: int, values: list[Element]) -> int:
     start = cursor.start
     cursor.deeper()
+    if (
+        level + 1 == len(shape)
+        and (shape[level] or not level)
+        and (plain := _plain_integers(cursor, type, shape[level], len(values)))
+    ):
+        values += plain
+        cursor.depth -= 1
+        return len(plain)
     cursor.take("{")
     first, inner = len(values), 1
     for n in shape[level + 1 :]:
@@ -87,6 +99,22 @@ def _braces(cursor: Cursor, type: str, shape: Sequence[int], level: int, values:
     cursor.advance()
     cursor.depth -= 1
     return count
+
+
+def _plain_integers(cursor: Cursor, type: str, most: int, before: int) -> list[int]:
+    """Read innermost braces with nothing but decimal integers at once, as tables have them; [] of any others.
+
+    They go into `most` elements, 0 for any number, behind `before` others.
+    """
+    m = None if type in ("f32", "f64") else _INTEGERS.match(cursor.source.text, cursor.start)
+    if m is None:
+        return []
+    mask = (1 << 8 * bytes_of(type)) - 1
+    found = [int(x) & mask for x in m[1].split(",")]
+    if (most and len(found) > most) or before + len(found) > MOST:
+        return []
+    cursor.go(m.end())
+    return found
 
 
 def _fill(cursor: Cursor, values: list[Element], length: int) -> None:

@@ -16,6 +16,7 @@ Resolution of names in a function's scopes:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from .expressions import constant, integer_constant
@@ -52,7 +53,7 @@ class NameScope:
         self.declarations: list[Declaration] = []
         self.named: dict[str, Declaration] = {}
         self.ranges: dict[str, RegisterRange] = {}
-        self.found: dict[str, Operand] = {}
+        self.found: dict[str, Operand] = {}  # by their texts
 
     def of(self, name: str) -> Declaration | None:
         """Find a name's declaration in this scope itself."""
@@ -173,6 +174,40 @@ def declared(function: Function, symbol: Symbol) -> Declaration | None:
 
 
 _ENDS = (",", ";", "]", "}", ")", "|")
+
+_NAME = r"%?[A-Za-z_$][\w$]*+(?:\.[\w$]++)*+"
+_PIECE = rf"(?:{_NAME}|-?(?:0[xXfFdD][\da-fA-F]++|\d++)|\[{_NAME}(?:\+-?\d++)?\])"
+_PLAIN = re.compile(rf"[ \t]++({_PIECE}(?:[ \t]*+,[ \t]*+{_PIECE})*+)[ \t]*+;", re.ASCII)
+
+
+def plain_operands(cursor: Cursor, names: Names) -> tuple[Operand, ...] | None:
+    """Read operands that stand on one line and are names, numbers and plain addresses, and the semicolon behind them.
+
+    None, with the cursor where it was, for others. Texts are read by the grammar at their first use in a scope, and
+    looked up at the next: most statements have these alone.
+    """
+    source = cursor.source
+    m = _PLAIN.match(source.text, cursor.end)
+    if m is None:
+        return None
+    known, at, found = names.inner.found, m.start(1), list[Operand]()
+    for part in m[1].split(","):
+        piece = part.strip()
+        one = known.get(piece)
+        if one is None:
+            start = at + part.index(piece)
+            if piece[0] in "-[0123456789" or "." in piece or piece == "WARP_SZ":
+                behind = Cursor(source, start)
+                one = read_operand(behind, names)
+                if behind.token not in (",", ";"):
+                    return None
+                known[piece] = one
+            else:
+                one = names.operand(piece, cursor, start)
+        found.append(one)
+        at += len(part) + 1
+    cursor.go(m.end())
+    return tuple(found)
 
 
 def read_operands(cursor: Cursor, names: Names, *, call: bool) -> tuple[tuple[Operand, ...], bool]:
