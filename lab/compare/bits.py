@@ -1,9 +1,9 @@
 """Compare the rows of `bits`, `collectives` and `movmatrix` with the GPU, on operands made for them.
 
-`python -m lab.compare.operations` gives all rows similar inputs; these need more: positions and lengths near the width,
-membermasks that split a warp into several groups, repeated values, every segment and clamp of `shfl`. Lanes without a
-group are inactive, and lanes whose results are undefined are not compared. `--record FILE` stores some warps of each: a
-table for each row and immediate, with inputs `a0`.., outputs `d0`.. and `compared`.
+`warpmma compare` gives all rows similar inputs; these need more: positions and lengths near the width, membermasks that
+split a warp into several groups, repeated values, every segment and clamp of `shfl`. Lanes without a group are
+inactive, and lanes whose results are undefined are not compared. `--record FILE` stores some warps of each: a table for
+each row and immediate, with inputs `a0`.., outputs `d0`.. and `compared`.
 """
 
 from __future__ import annotations

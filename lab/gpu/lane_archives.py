@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 
 from warpmma.operations import operation
-from warpmma.registers import LANES
 
 from .row_jobs import RowJob
 
@@ -32,20 +31,13 @@ class _Group(NamedTuple):
 
 
 class LaneRecorder:
-    """Collects the first lanes of jobs.
+    """Collects lanes of jobs."""
 
-    Parameters
-    ----------
-    lanes : int
-        How many of each job, a multiple of 32.
-    """
-
-    def __init__(self, lanes: int) -> None:
-        self._warps = lanes // LANES
+    def __init__(self) -> None:
         self._groups: dict[Any, _Group] = {}
 
     def add(self, job: RowJob, given: Sequence[Array], got: Sequence[Array]) -> None:
-        """Keep the first lanes of a job.
+        """Keep the lanes of a job.
 
         Parameters
         ----------
@@ -53,11 +45,10 @@ class LaneRecorder:
         given, got : sequence of ndarray
             Input and output registers `[warp, lane]`.
         """
-        first = [x[: self._warps] for x in given]
-        key = (operation(job.mnemonic).outputs, *((x.dtype, x.tobytes()) for x in first))
-        group = self._groups.setdefault(key, _Group(first, [], []))
+        key = (operation(job.mnemonic).outputs, *((x.dtype, x.tobytes()) for x in given))
+        group = self._groups.setdefault(key, _Group([*given], [], []))
         group.names.append(str(job))
-        group.got.append([x[: self._warps] for x in got])
+        group.got.append([*got])
 
     def save(self, path: Path, device: str) -> None:
         """Write the archive.

@@ -11,11 +11,11 @@ from arrays import VIEWS, Array, same
 from native_cases import LEVELS, each_sample, only, words
 from oracles import needs
 
-from lab.gpu.instruction_jobs import mma_jobs
 from warpmma import execute
 from warpmma.arithmetic.recipes.lowerings import recipe
 from warpmma.execution import running
 from warpmma.formats import FloatFormat
+from warpmma.hardware import mma_jobs
 from warpmma.isa import Instruction, instructions, parse
 from warpmma.sparsity import selectors
 

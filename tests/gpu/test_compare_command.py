@@ -22,9 +22,10 @@ from warpmma.arithmetic import FusedDotAdd, recipe
 from warpmma.cli import main
 from warpmma.cli.commands import gpu_commands
 from warpmma.cuda import nvrtc
-from warpmma.errors import UnsupportedError
-from warpmma.hardware import row_simulated
+from warpmma.errors import MetadataError, UnsupportedError
+from warpmma.hardware import open_recording, row_simulated
 from warpmma.hardware.comparing import campaign, matrix_cases, row_cases
+from warpmma.sparsity import check_metadata
 
 TF32 = "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32"
 HALF = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
@@ -247,6 +248,32 @@ def test_record_and_verify(gpu: ComparedGpu, tmp_path: Path, capsys: pytest.Capt
     assert main(["record", str(path), "--instructions", "m16n8k99"]) == 2
     assert main(["verify", str(path)]) == 0
     assert "simulated, driver" in capsys.readouterr().out
+
+
+def test_undefined_metadata_is_recorded_and_verified(
+    gpu: ComparedGpu, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, name = tmp_path / "x.npz", "mma.sp.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"
+    words = ["record", str(path), "--undefined", "--warps", "1", "--instructions"]
+    assert main([*words, "mma.sp.sync.*m16n8k16.*bf16*"]) == 0
+    assert [str(x.instruction) for x in open_recording(path).replay()] == [name]
+    with np.load(path) as kept:
+        arrays = {key: kept[key] for key in kept.files}
+    assert arrays["undefined"] == "hardware"
+    with pytest.raises(MetadataError, match="metadata nibble"):
+        check_metadata(arrays[f"{name}|e"], name)
+    assert main(["verify", str(path)]) == 0
+    arrays[f"{name}|d1"][3, 1, 5] ^= 1
+    np.savez(path, **arrays)
+    assert main(["verify", str(path)]) == 1
+    capsys.readouterr()
+    assert main([*words, "mma.sync.*m16n8k8.*"]) == 2
+    assert "sm_90a has no sparse mma like mma.sync.*m16n8k8.*" in capsys.readouterr().err
+    monkeypatch.setattr(gpu, "capability", (8, 0))
+    assert main([*words, "*"]) == 2
+    assert "--undefined is for sm_90, sm_90a, whose undefined metadata is modelled; this GPU is sm_80" in (
+        capsys.readouterr().err
+    )
 
 
 @pytest.mark.usefixtures("gpu")

@@ -15,18 +15,16 @@ import numpy as np
 import pytest
 from arrays import Array, same
 from oracles import needs
+from ptxas_cases import verdict
 
-from lab.generators import instruction_inputs, metadata_words, operation_inputs
-from lab.gpu.instruction_jobs import InstructionGpu, MmaJob, mma_jobs
+from lab.generators import operation_inputs
 from lab.gpu.libraries import LibraryProduct, RecordedProduct, read_products, texts_of, write_products
-from lab.gpu.move_kernels import MoveGpu, move_kernel
-from lab.gpu.row_jobs import OperationGpu, RowJob, row_immediates
+from lab.gpu.row_jobs import OperationGpu, RowJob
 from lab.gpu.runner import KernelGpu
-from warpmma.errors import OperandError
+from warpmma.errors import MetadataError, OperandError, ScaleError
 from warpmma.formats import floating
-from warpmma.hardware import ptx_module, row_kernel
-from warpmma.isa import parse
-from warpmma.operations import matrix_moves, operation
+from warpmma.hardware import MmaJob, mma_jobs, ptx_kernel, ptx_module
+from warpmma.isa import instructions, parse
 
 pytestmark = pytest.mark.quick
 
@@ -116,28 +114,6 @@ def test_no_kernels_are_nothing(stub: Stub) -> None:
     assert isinstance(KernelGpu({}, "sm_90", (8, 0)), KernelGpu) and not stub.sources
 
 
-def test_instructions_run_a_warp_to_a_block(stub: Stub) -> None:
-    i = parse("mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32")
-    jobs = mma_jobs(i)
-    assert jobs == [MmaJob(i, 0), MmaJob(i, 1)]
-    gpu = InstructionGpu(jobs, "sm_90a")
-    assert stub.sources[0].startswith(".version 8.8\n")
-    rng = np.random.default_rng(0)
-    given = instruction_inputs(i, "sm_90a", "near", 3, rng) | {"e": metadata_words(i, "sm_90a", 3, rng)}
-
-    def write(text: str, grid: Any, block: Any, arrays: list[Array]) -> None:
-        for name, x in zip("abc", arrays, strict=False):
-            same(x, given[name])
-        assert (arrays[3] == 0xDEADBEEF).all()
-        same(arrays[4], given["e"])
-        arrays[3][...] = arrays[2] + np.uint32("%e, 0x1" in text)
-
-    stub.does = write
-    for job in jobs:
-        same(gpu.run(job, given), given["c"] + np.uint32(job.selector))
-    assert {(grid, block) for _, grid, block, _ in stub.launched} == {((3,), (32,))}
-
-
 def test_operations_run_a_thread_to_a_lane(stub: Stub) -> None:
     jobs = [RowJob("add.f32", (), 512, 1), RowJob("lop3.b32", (0xE8,), 96, 1), RowJob("activemask.b32", (), 64)]
     gpu = OperationGpu(jobs, "sm_90a")
@@ -153,30 +129,26 @@ def test_operations_run_a_thread_to_a_lane(stub: Stub) -> None:
     assert [(grid, block) for _, grid, block, _ in stub.launched] == [((2,), (256,)), ((3,), (32,)), ((2,), (32,))]
 
 
-def test_moves_give_registers_or_memory(stub: Stub) -> None:
-    load, store = (next(m for m in matrix_moves("sm_90a") if m.direction == way) for way in ("load", "store"))
-    gpu = MoveGpu([load, store], "sm_90a", size=512)
-    memory, addresses = np.zeros((2, 512), np.uint8), np.zeros((2, 32), np.uint32)
-
-    def write(text: str, grid: Any, block: Any, arrays: list[Array]) -> None:
-        arrays[3][...] = 9
-
-    stub.does = write
-    for move, shape in ((load, (2, load.registers, 32)), (store, (2, 512))):
-        got = gpu.run(move, memory, np.zeros((2, move.registers, 32), np.uint32), addresses)
-        assert got.shape == shape and (got == 9).all()
+# Kernels of `mma`
 
 
 @needs("ptxas")
-def test_kernels_of_moves_and_immediates_assemble(tmp_path: Path) -> None:
-    moves = [move_kernel(move, f"m{i}") for i, move in enumerate(matrix_moves("sm_100a"))]
-    rows = [operation(name) for name in ("lop3.b32", "shfl.sync.up.b32", "vote.sync.ballot.b32")]
-    kernels = [row_kernel(r, f"r{i}", x) for i, r in enumerate(rows) for x in row_immediates(r)[-1:]]
-    source = tmp_path / "k.ptx"
-    source.write_text(ptx_module([*moves, *kernels], "sm_100a", (9, 0)))
-    command = ["ptxas", "-arch=sm_100a", str(source), "-o", str(tmp_path / "k.cubin")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
+@pytest.mark.parametrize("target", ["sm_80", "sm_89", "sm_90a", "sm_100a", "sm_120a"])
+def test_kernels_of_instructions_assemble(target: str) -> None:
+    known = [i for i in instructions(target) if i.ptx <= (9, 0)]  # what ptxas 13.0 reads
+    jobs = [job for i in known for job in mma_jobs(i)]
+    kernels = (ptx_kernel(i, f"k{n}", selector=s, ids=ids) for n, (i, s, ids) in enumerate(jobs))
+    assert verdict(ptx_module(kernels, target, (9, 0)), target) == ""
+
+
+def test_what_an_instruction_does_not_have_is_refused() -> None:
+    sparse = parse("mma.sp.sync.aligned.m16n8k32.row.col.f32.f16.f16.f32")
+    scaled = parse("mma.sync.aligned.m16n8k64.row.col.kind::mxf4.block_scale.f32.e2m1.e2m1.f32.ue8m0")
+    assert mma_jobs(sparse) == [MmaJob(sparse, 0), MmaJob(sparse, 1)]
+    with pytest.raises(MetadataError, match="selector is 2; legal are 0, 1"):
+        ptx_kernel(sparse, "k", selector=2)
+    with pytest.raises(ScaleError, match="byte-id of A is 1; expected 0, 2"):
+        ptx_kernel(scaled, "k", ids=(1, 0, 0, 0))
 
 
 # Products of libraries

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from lab.record import evidence as tool
 from warpmma.arithmetic import group
-from warpmma.hardware import Counts, Report
+from warpmma.hardware import Counts, Report, every_variant
 from warpmma.isa import instructions, warpgroup_instructions
+from warpmma.isa.tables.matrix_moves import MATRICES, TRANSPOSED
+from warpmma.isa.tables.wmma_instructions import WMMA
+from warpmma.operations import operations
+from warpmma.operations.measurements import OPERATIONS, VARIANTS
 
 DATA = Path(__file__).parents[1] / "data"
 
@@ -52,6 +57,20 @@ def test_the_report_of_an_h200_makes_rows_for_all_it_has() -> None:
     rows, missing = tool.supported(report)
     assert len(rows) == 18 and not missing
     tool.checked(tool.merged(rows)[0])
+
+
+def test_figures_of_evidence_are_those_of_the_report() -> None:
+    counts = Report.read(DATA / "h200_compare.json").counts
+    of_rows = {name: x for name, x in counts["operation"].items() if " " not in name}
+    of_variants = {name: x for name, x in counts["operation"].items() if " " in name}
+    for text, some in (
+        (OPERATIONS, of_rows), (TRANSPOSED, of_rows), (VARIANTS, of_variants), (MATRICES, counts["fragment"]),
+        (WMMA, counts["wmma"]),
+    ):  # fmt: skip
+        figures = {int(x.replace(",", "")) for x in re.findall(r"\b\d[\d,]*\b", text)}
+        assert figures == {len(some), sum(x.outputs for x in some.values())}, text
+    assert {x.mnemonic for x in operations("sm_90a") if OPERATIONS in x.evidence.compared} <= of_rows.keys()
+    assert set(of_variants) == set(dict(every_variant("sm_90a")))
 
 
 def test_differences_and_few_outputs_make_no_row() -> None:

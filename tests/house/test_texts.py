@@ -88,8 +88,10 @@ def test_nothing_outside_the_repository_is_cited() -> None:
 
 
 def test_commands_of_the_lab_are_there() -> None:
-    """What a text says to run with `python -m lab.` is a command."""
-    named = {name for path in files() for name in re.findall(r"-m (lab\.[\w.]*\w)", path.read_text())}
+    """What a text says to run with `python -m lab.` is a command; of past releases the changelog is history."""
+    changes = ROOT / "CHANGELOG.md"
+    texts = [path.read_text() for path in files() if path != changes] + [changes.read_text().partition("\n## 0.")[0]]
+    named = {name for text in texts for name in re.findall(r"-m (lab\.[\w.]*\w)", text)}
     assert len(named) > 30
     paths = {name: ROOT / f"{name.replace('.', '/')}.py" for name in named}
     assert [name for name, path in paths.items() if not path.exists() or "__main__" not in path.read_text()] == []

@@ -63,8 +63,7 @@ def test_evidence_says_what_was_compared_and_what_is_assumed() -> None:
     derived = evidence("ex2.approx.f32", target="sm_120")
     assert derived.kind == "derived" and not derived.device
     assert derived.assumption == (
-        "the special-function unit's tables, which python -m lab.compare.functions on such a GPU compares, "
-        "as on an H200"
+        "the special-function unit's tables, which warpmma compare on such a GPU compares, as on an H200"
     )
     machine = {target: evidence("ex2.approx.f16x2", target=target).machine for target in ("sm_100", "sm_103")}
     assert machine["sm_100"] != machine["sm_103"] and all("MUFU.EX2.F16" in text for text in machine.values())

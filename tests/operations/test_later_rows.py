@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -10,21 +11,26 @@ import pytest
 from lab.gpu.lane_archives import recorded_lanes
 from lab.gpu.row_jobs import compared_lanes, different_lanes, lane_shown, row_simulated
 from warpmma.operations import operation, operations, with_selectors
+from warpmma.operations.arithmetic import comparisons
 from warpmma.operations.measurements import OPERATIONS
 
-RECORDING = Path(__file__).parents[1] / "data" / "h200_operations_more.npz"
+DATA = Path(__file__).parents[1] / "data"
 
 
 def test_recorded_registers_of_an_h200() -> None:
     names = set()
-    for mnemonic, values, given, got in recorded_lanes(RECORDING):
+    for mnemonic, values, given, got in recorded_lanes(DATA / "h200_operations_more.npz"):
         row = operation(mnemonic, "sm_90a")
         expected = row_simulated(row, given, values)
         bad = different_lanes(compared_lanes(row, given, values), got, expected)
         assert not bad.any(), f"{mnemonic}: {lane_shown(given, got, expected, np.argwhere(bad)[0])}"
         names.add(mnemonic)
-    assert names == {x.mnemonic for x in operations("sm_90a") if OPERATIONS in x.evidence.compared}
-    assert f"{len(names):,} operations" in OPERATIONS
+    with np.load(DATA / "h200_operations_bits.npz") as archive:
+        others = {name.partition(" ")[0] for name in archive.files}
+    others |= {mnemonic for mnemonic, *_ in recorded_lanes(DATA / "h200_operations_arithmetic.npz")}
+    others |= set(chain.from_iterable(form.mnemonics for form in comparisons.FORMS))
+    every = {x.mnemonic for x in operations("sm_90a") if OPERATIONS in x.evidence.compared}
+    assert len(names) == 5102 and names <= every and every - names <= others
 
 
 @pytest.mark.parametrize(

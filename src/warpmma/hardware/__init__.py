@@ -68,6 +68,7 @@ if TYPE_CHECKING:  # what `_ORIGINS` says
     from .comparing import matrix_groups as matrix_groups
     from .comparing import move_inputs as move_inputs
     from .comparing import move_kernel as move_kernel
+    from .comparing import move_launched as move_launched
     from .comparing import move_simulated as move_simulated
     from .comparing import not_compared as not_compared
     from .comparing import process_worker as process_worker
@@ -120,9 +121,9 @@ _ORIGINS = {
         "PlaceDifference", "Refused", "Report", "Room", "RowJob", "WmmaForm", "Worker", "answer", "archive_of",
         "compared_lanes", "comparisons", "device_of", "different_lanes", "every_variant", "experiments_of",
         "function_plan", "lane_shown", "launched_groups", "launched_in_simulator", "launched_left_out", "matched",
-        "matrix_groups", "move_inputs", "move_kernel", "move_simulated", "not_compared", "process_worker",
-        "recorded", "row_immediates", "row_kernel", "row_simulated", "row_statement", "separating", "target_of",
-        "thread_worker", "variant_inputs", "wmma_forms", "wmma_fragments", "wmma_inputs", "wmma_kernel",
+        "matrix_groups", "move_inputs", "move_kernel", "move_launched", "move_simulated", "not_compared",
+        "process_worker", "recorded", "row_immediates", "row_kernel", "row_simulated", "row_statement", "separating",
+        "target_of", "thread_worker", "variant_inputs", "wmma_forms", "wmma_fragments", "wmma_inputs", "wmma_kernel",
         "wmma_result",
     ),
     ".emitting": ("ptx_kernel", "ptx_module", "ptx_statement"),

@@ -14,7 +14,7 @@ from ..arithmetic import ElementForm, run_elements
 from .carriage import moved
 from .elements import operands
 from .forms import Form
-from .measurements import ALL, measured
+from .measurements import OPERATIONS, measured
 from .records import DTYPES, Operation
 
 Words = tuple[str, ...]
@@ -82,7 +82,7 @@ def _fields(text: str, by: Callable[[Words], Callable[..., Any]], more: dict[str
 
 def chosen_form(
     section: str, spelling: str, text: str, by: Callable[[Words], Callable[..., Any]], ptx: Version = (1, 0),
-    compared: str = ALL, left_open: str = "", *, since: str = "sm_70", **more: Any,
+    compared: str = OPERATIONS, left_open: str = "", *, since: str = "sm_70", **more: Any,
 ) -> Form:  # fmt: skip
     """Make a form whose words select the function, and whose rows were compared with a GPU.
 

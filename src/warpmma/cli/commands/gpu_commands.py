@@ -53,6 +53,7 @@ from ...hardware import (
     thread_worker,
 )
 from ...isa import instructions, parse_any
+from ...sparsity import UNDEFINED_MEASURED
 from ..output.output_files import write_file
 from ..output.streams import followed, say, write
 
@@ -324,6 +325,9 @@ def add_record(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--instructions", default="*", metavar="PATTERN", help="as of `compare`")
     parser.add_argument("--warps", type=_number, default=2, help="of each instruction and style of operands; default 2")
     parser.add_argument("--seed", type=int, default=0, help="of operands")
+    parser.add_argument(
+        "--undefined", action="store_true", help="sparse mma only, with metadata that PTX leaves undefined"
+    )
 
 
 def run_record(options: argparse.Namespace) -> int:
@@ -331,11 +335,20 @@ def run_record(options: argparse.Namespace) -> int:
     gpu = _gpu("record")
     target, about = target_of(gpu.capability), device_of(gpu)
     records = [x for x in instructions(target) if matched(options.instructions)(str(x))]
+    if options.undefined:
+        if target not in UNDEFINED_MEASURED:
+            known = ", ".join(UNDEFINED_MEASURED)
+            raise OperandError(
+                f"--undefined is for {known}, whose undefined metadata is modelled; this GPU is {target}"
+            )
+        records = [x for x in records if x.sparse]
     if not records:
-        raise OperandError(f"{target} has no mma like {options.instructions}")
+        kind = "sparse mma" if options.undefined else "mma"
+        raise OperandError(f"{target} has no {kind} like {options.instructions}")
+    more = {"undefined": options.undefined}
     with Room(gpu, target, say) as room:
-        made = followed(recorded(room, records, options.warps, options.seed), len(records), "recording")
-        data = archive_of(made, target, f"{about['gpu']}, driver {about['driver']}, CUDA {about['cuda']}")
+        made = followed(recorded(room, records, options.warps, options.seed, **more), len(records), "recording")
+        data = archive_of(made, target, f"{about['gpu']}, driver {about['driver']}, CUDA {about['cuda']}", **more)
     write_file(options.out, lambda stream: stream.write(data))
     many = counted(len(records), "instruction")
     write(f"{options.out}: {many} of {target}; `warpmma verify {options.out}` replays it")

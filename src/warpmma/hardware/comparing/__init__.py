@@ -9,7 +9,7 @@ from .form_groups import LAUNCHED_PARTS, launched_groups, launched_left_out
 from .function_operands import Operands, function_plan
 from .launched_cases import LaunchComparison, LaunchedForm, LaunchedWork, launched_in_simulator
 from .matrix_cases import MatrixComparison, matrix_groups
-from .move_cases import MOVED_BYTES, MoveComparison, move_inputs, move_kernel, move_simulated
+from .move_cases import MOVED_BYTES, MoveComparison, move_inputs, move_kernel, move_launched, move_simulated
 from .recording import archive_of, recorded
 from .reports import MOST_BYTES, Counts, Report
 from .rooms import AnyGpu, Room
@@ -26,7 +26,7 @@ __all__ = [
     "PlaceDifference", "Refused", "Report", "Room", "RowJob", "WmmaForm", "Worker", "answer", "archive_of",
     "compared_lanes", "comparisons", "device_of", "different_lanes", "every_variant", "experiments_of",
     "function_plan", "lane_shown", "launched_groups", "launched_in_simulator", "launched_left_out", "matched",
-    "matrix_groups", "move_inputs", "move_kernel", "move_simulated", "not_compared", "process_worker", "recorded",
-    "row_immediates", "row_kernel", "row_simulated", "row_statement", "separating", "target_of", "thread_worker",
-    "variant_inputs", "wmma_forms", "wmma_fragments", "wmma_inputs", "wmma_kernel", "wmma_result",
+    "matrix_groups", "move_inputs", "move_kernel", "move_launched", "move_simulated", "not_compared", "process_worker",
+    "recorded", "row_immediates", "row_kernel", "row_simulated", "row_statement", "separating", "target_of",
+    "thread_worker", "variant_inputs", "wmma_forms", "wmma_fragments", "wmma_inputs", "wmma_kernel", "wmma_result",
 ]  # fmt: skip

@@ -22,7 +22,7 @@ from .findings import Found, LaneDifference, Refused
 from .rooms import Room
 from .row_kernels import row_statement
 
-__all__ = ["MOVED_BYTES", "MoveComparison", "move_inputs", "move_kernel", "move_simulated"]
+__all__ = ["MOVED_BYTES", "MoveComparison", "move_inputs", "move_kernel", "move_launched", "move_simulated"]
 
 MOVED_BYTES = 1024
 """Shared memory of a warp."""
@@ -106,6 +106,24 @@ def move_inputs(move: MatrixMove, warps: int, rng: np.random.Generator, wild: bo
     return memory, registers, addresses
 
 
+def move_launched(room: Room, move: MatrixMove, memory: Array, registers: Array, addresses: Array) -> Array:
+    """Execute a form on a GPU, a warp to a block: registers of a load, memory of a store.
+
+    Raises
+    ------
+    UnsupportedError
+        The driver refuses.
+    """
+    got = np.zeros_like(registers if move.direction == "load" else memory)
+    arrays = dict(zip((_MEMORY, _REGISTERS, _ADDRESSES, _OUT), (memory, registers, addresses, got), strict=True))
+    places = [room.put(name, x) for name, x in arrays.items()]
+    text = ptx_module([move_kernel(move, "moved", MOVED_BYTES)], room.target, room.ptx)
+    words = np.array(places, np.uint64).tobytes()
+    room.launch(TextLaunch(kernel=TextKernel(text=text, name="moved"), grid=len(memory), threads=LANES, given=words))
+    room.get(places[3], got)
+    return got
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MoveComparison(Shown):
     """One form; `warps` is how many there are in a piece of work."""
@@ -142,14 +160,7 @@ class MoveComparison(Shown):
         move = self.move
         rng = np.random.default_rng([self.seed, number, *move.mnemonic.encode()])
         given = move_inputs(move, self.warps, rng, wild=bool(number % 2))
-        expected = move_simulated(move, *given)
-        got = np.zeros_like(expected)
-        arrays = dict(zip((_MEMORY, _REGISTERS, _ADDRESSES, _OUT), (*given, got), strict=True))
-        addresses = [room.put(name, x) for name, x in arrays.items()]
-        text = ptx_module([move_kernel(move, "moved", MOVED_BYTES)], room.target, room.ptx)
-        words = np.array(addresses, np.uint64).tobytes()
-        room.launch(TextLaunch(kernel=TextKernel(text=text, name="moved"), grid=self.warps, threads=LANES, given=words))
-        room.get(addresses[3], got)
+        expected, got = move_simulated(move, *given), move_launched(room, move, *given)
         places = np.argwhere(got != expected)
         first = None
         if len(places):

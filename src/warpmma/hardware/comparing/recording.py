@@ -22,7 +22,7 @@ _UNWRITTEN = 0xDEADBEEF
 
 
 def recorded(
-    room: Room, records: Iterable[Instruction], warps: int, seed: int
+    room: Room, records: Iterable[Instruction], warps: int, seed: int, *, undefined: bool = False
 ) -> Iterator[tuple[Instruction, dict[str, Array]]]:  # fmt: skip
     """Run instructions on the GPU, in every style of operands.
 
@@ -33,6 +33,8 @@ def recorded(
     warps : int
         For each style.
     seed : int
+    undefined : bool
+        Whether metadata may be such as PTX leaves undefined.
 
     Yields
     ------
@@ -49,7 +51,7 @@ def recorded(
         each = [instruction_inputs(record, room.target, x, warps, rng) for x in styles(recipe(record, room.target))]
         given = {name: np.concatenate([x[name] for x in each]) for name in each[0]}
         if record.sparse:
-            given["e"] = metadata_words(record, room.target, len(given["a"]), rng)
+            given["e"] = metadata_words(record, room.target, len(given["a"]), rng, undefined=undefined)
         fields = dict(given)
         jobs = mma_jobs(record)
         for job in jobs if record.sparse else jobs[-1:]:
@@ -80,9 +82,13 @@ def _executed(
     return d
 
 
-def archive_of(fields: Iterable[tuple[Instruction, dict[str, Array]]], target: str, device: str) -> bytes:
+def archive_of(
+    fields: Iterable[tuple[Instruction, dict[str, Array]]], target: str, device: str, *, undefined: bool = False
+) -> bytes:
     """Put recordings together into an archive."""
     arrays = {"target": np.array(target), "device": np.array(device)}
+    if undefined:
+        arrays["undefined"] = np.array("hardware")
     for record, some in fields:
         arrays |= {f"{record}|{name}": x for name, x in some.items()}
     file = BytesIO()

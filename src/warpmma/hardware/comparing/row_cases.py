@@ -4,6 +4,8 @@
    with one choice of its immediates, as many lanes as the group takes; the results are compared on the host.
 2. Functions take all their operands where these can be counted, in pieces (`function_operands`), and so do operations
    of one 16-bit operand; the others take as many lanes as are asked for, made for their types (`variant_inputs`).
+   Reciprocals and roots of f32 in IEEE 754's roundings, whose hardest operands a generator may miss, take all operands
+   besides, where there should be many; these are counted under another name.
 3. Every second piece of work has results of the native engine, which kernels use, where an operation has such.
 4. Lanes that skip an instruction, and lanes whose result PTX leaves undefined, do not count.
 """
@@ -37,6 +39,9 @@ __all__ = ["RowComparison", "function_groups", "left_out", "row_groups"]
 
 EVERY_OPERAND = 10**8
 """From so many outputs of each matrix instruction on, functions take all their operands."""
+
+EVERY_QUOTIENT = 10**9
+"""From so many on, reciprocals and roots of f32 in IEEE 754's roundings do, too."""
 
 _MOST_PIECES = 1 << 20  # before those of the next seed begin
 _MOST_ROWS = 128  # of a group, so that a piece of work ends soon
@@ -201,11 +206,13 @@ def _is_function(row: Operation) -> bool:
 def function_groups(target: str, lanes: int, pairs: int, fits: Callable[[str], bool]) -> Iterator[RowComparison]:
     """Give each approximate function of a target whose name fits; `pairs` operands where not all are compared."""
     for row in operations(target):
-        if not (fits(row.mnemonic) and _is_function(row)):
+        rounded = pairs >= EVERY_QUOTIENT and row.mnemonic.startswith(("rcp.", "sqrt.")) and row.types == ("f32",)
+        if not (fits(row.mnemonic) and (_is_function(row) or rounded)):
             continue
+        name = row.mnemonic if _is_function(row) else f"{row.mnemonic} of all operands"
         total, drawn = function_plan(row, max(LANES, pairs // LANES * LANES))
         yield RowComparison(
-            kind="function", rows={row.mnemonic: row}, lanes=min(lanes, total), most=total, draw=_of_function(drawn)
+            kind="function", rows={name: row}, lanes=min(lanes, total), most=total, draw=_of_function(drawn)
         )
 
 

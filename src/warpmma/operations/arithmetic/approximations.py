@@ -7,7 +7,7 @@ Specification (PTX ISA 9.1, 9.7.3 to 9.7.5, bounds their errors; the bits are th
 2.  A packed operation works on each element separately.
 3.  The tables of the special-function unit are known for an H200. Every other target, sm_100 and later included, is
     assumed to have the same tables: ptxas emits the same machine instructions for it, but that does not determine the
-    tables. `python -m lab.compare.functions` on such a GPU checks the assumption.
+    tables. `warpmma compare` on such a GPU checks the assumption.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ..forms import Form
 from ..measurements import EVERY_OPERAND, EVERY_OPERAND16, EVERY_UPPER_WORD, HARD_OPERANDS, measured
 from ..records import Operation
 
-_TABLES = "the special-function unit's tables, which python -m lab.compare.functions on such a GPU compares,"  # rule 3
+_TABLES = "the special-function unit's tables, which warpmma compare on such a GPU compares,"  # rule 3
 _PTX = {"sm_70": (6, 0), "sm_75": (7, 0), "sm_90": (7, 8)}  # first PTX version of what these targets introduced
 
 

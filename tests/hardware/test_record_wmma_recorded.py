@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from arrays import Array
 
-from lab.compare.wmma import Form, forms, ours
+from lab.record.wmma import Form, forms, ours
 from warpmma.hardware import wmma_fragments, wmma_result
 
 RECORDING = Path(__file__).parents[1] / "data" / "h200_wmma.npz"

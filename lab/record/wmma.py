@@ -1,8 +1,8 @@
-"""Record `wmma` of a GPU: `python -m lab.compare.wmma --help`. `warpmma compare --instructions wmma` compares more.
+"""Record `wmma` of a GPU: `python -m lab.record.wmma --help`. `warpmma compare --instructions wmma` compares more.
 
 Needs the GPU and its driver, which assembles the text: forms with generic addresses, of global memory, with the kernels
-and operands of `warpmma compare`. They are compared with the simulator; `--record FILE` stores a few warps of each, for
-tests on machines without a GPU.
+and operands of `warpmma compare`. The archive is for tests on machines without a GPU. Differences from the simulator
+are printed.
 """
 
 from __future__ import annotations
@@ -65,13 +65,12 @@ def theirs(driver: Driver, form: Form, target: str, given: dict[str, Array]) -> 
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the comparison; 1 if anything differs."""
+    """Record; 1 if anything differs."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("out", type=Path, metavar="OUT.npz")
     parser.add_argument("--target", default="sm_90")
-    parser.add_argument("--warps", type=int, default=256, help="warps for each form")
+    parser.add_argument("--warps", type=int, default=1, help="warps of each form")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--record", type=Path, metavar="FILE", help="record some warps of each form here")
-    parser.add_argument("--keep", type=int, default=1, help="warps to record")
     options = parser.parse_args(arguments)
     rng, listed = np.random.default_rng(options.seed), forms(options.target)
     driver = Driver()
@@ -88,11 +87,10 @@ def main(arguments: list[str] | None = None) -> int:
         differences, outputs = differences + count, outputs + unequal.size
         for name, x in (given | {"out": got}).items():
             if name != wmma_result(form) or name == "memory":
-                recorded[f"{form}|{name}"] = x[: options.keep]
+                recorded[f"{form}|{name}"] = x
     about = driver.about()
     print(f"{about['gpu']}, {about['driver']}: {len(listed)} forms, {outputs} outputs, {differences} differences")
-    if options.record:
-        np.savez_compressed(options.record, device=np.array(about["gpu"]), **recorded)  # type: ignore[arg-type]
+    np.savez_compressed(options.out, device=np.array(about["gpu"]), **recorded)  # type: ignore[arg-type]
     return int(differences > 0)
 
 

@@ -1,4 +1,4 @@
-"""`python -m lab.compare.wmma` without a GPU: it compares and records what the machine computes."""
+"""`python -m lab.record.wmma` without a GPU: it records what the machine computes, and finds differences."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import warpmma as wm
-from lab.compare import wmma as tool
+from lab.record import wmma as tool
 
 
 class Twin:
@@ -58,7 +58,7 @@ def test_a_difference_is_found(
     every = tool.forms("sm_90")
     some = [x for i, x in enumerate(every) if i % 23 == 0 or str(x) == wrong or "m16n16k16.f32.f32" in str(x)]
     monkeypatch.setattr(tool, "forms", lambda target: some)
-    status = tool.main(["--warps", "2", "--record", str(tmp_path / "wmma.npz")])
+    status = tool.main([str(tmp_path / "wmma.npz"), "--warps", "2"])
     printed = capsys.readouterr().out
     assert status == bool(wrong) and f"{32 if wrong else 0} differences" in printed
     assert f"{len(some)} forms" in printed and (wrong in printed)
