@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -171,7 +172,8 @@ def pip_help(command: str) -> str:
         return help_of("-m", "pip", command)
     if not (found := shutil.which("pip")):
         pytest.skip("no pip here, which knows its options")
-    done = subprocess.run([found, command, "--help"], capture_output=True, text=True)
+    own = {name: x for name, x in os.environ.items() if not name.startswith("PYTHON")}  # it has another Python
+    done = subprocess.run([found, command, "--help"], capture_output=True, text=True, env=own)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
