@@ -1,6 +1,6 @@
 """Arguments of tensor maps, legal ones and near misses, from a NumPy generator.
 
-They are those of `warpmma.hardware.generators.drawn_tensors`, whose copies stand here as well.
+They are like those of `warpmma.hardware.generators.drawn_tensors`, and of a wider range.
 """
 
 from __future__ import annotations
@@ -11,22 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from warpmma.hardware import (
-    ITEM_BYTES,
-    TENSOR_BYTES,
-    copy_case,
-    im2col_case,
-    map_modes,
-    map_of,
-    map_row,
-    map_strides,
-    picked,
-    tensor_bytes,
-)
+from warpmma.hardware import ITEM_BYTES, map_modes, map_row, map_strides, picked
 
-__all__ = [
-    "ITEM_BYTES", "TENSOR_BYTES", "copy_case", "im2col_case", "legal_arguments", "map_of", "near_miss", "tensor_bytes",
-]  # fmt: skip
+__all__ = ["legal_arguments", "near_miss"]
 
 Arguments = dict[str, Any]
 Rng = np.random.Generator

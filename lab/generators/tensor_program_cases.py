@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 import warpmma as wm
-from lab.generators.tensor_map_cases import copy_case, im2col_case, map_of
 from lab.gpu.tensor_copy_kernels import KINDS, REGION, REPLACEMENTS
 from lab.gpu.tensor_program_kernels import WAYS, program_text
+from warpmma.hardware import copy_case, im2col_case, map_of
 from warpmma.layouts import replace_field
 from warpmma.operations import REDUCED
 

@@ -21,13 +21,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lab.generators.tensor_map_cases import tensor_bytes
 from lab.generators.tensor_program_cases import ROOM, in_warpmma, random_cases, written
 from lab.gpu.driver import Driver, DriverError
 from lab.gpu.tensor_copy_kernels import REGION
 from lab.gpu.tensor_program_kernels import WAYS, program_text
 from lab.record.pipelines import digest
 from warpmma.errors import WarpmmaError
+from warpmma.hardware import tensor_bytes
 from warpmma.machine import HazardError
 
 __all__ = ["BATCH", "SEED", "digest", "fault_cases"]

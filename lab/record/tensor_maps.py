@@ -31,10 +31,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from lab.generators.tensor_map_cases import copy_case, im2col_case, legal_arguments, map_of, near_miss, tensor_bytes
+from lab.generators.tensor_map_cases import legal_arguments, near_miss
 from lab.gpu.driver import Driver, DriverError
 from lab.gpu.tensor_copy_kernels import ORDER_WORDS, PATTERN, REGION, REPLACEMENTS, module_text
 from warpmma.errors import WarpmmaError
+from warpmma.hardware import copy_case, im2col_case, map_of, tensor_bytes
 from warpmma.layouts import TensorMap, replace_field
 
 __all__ = ["PARTS", "orders_of"]

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from lab.generators.tensor_map_cases import TENSOR_BYTES, copy_case, legal_arguments, map_of
+from lab.generators.tensor_map_cases import legal_arguments
+from warpmma.hardware import TENSOR_BYTES, copy_case, map_of
 from warpmma.layouts import Im2colBox, TensorMap, replace_field
 from warpmma.testing import guess_copy
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lab.generators.tensor_map_cases import tensor_bytes
 from lab.generators.tensor_program_cases import ROOM, in_warpmma, random_cases, written
 from lab.gpu.tensor_copy_kernels import REGION
 from lab.record.tensor_copies import BATCH, SEED, digest
+from warpmma.hardware import tensor_bytes
 from warpmma.operations import TensorCopy, rows
 
 RECORDED = json.loads((Path(__file__).parents[1] / "data/h200_tensor_programs.json").read_text())["digests"]

@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 from oracles import needs
 
-from lab.generators.tensor_map_cases import copy_case, im2col_case, map_of, near_miss
+from lab.generators.tensor_map_cases import near_miss
 from lab.gpu.tensor_copy_kernels import KINDS, ORDER_WORDS, REGION, REPLACEMENTS, module_text
 from lab.record.tensor_maps import PARTS, fault_cases, orders_of
 from warpmma.errors import WarpmmaError
+from warpmma.hardware import copy_case, im2col_case, map_of
 from warpmma.layouts import REPLACED
 
 

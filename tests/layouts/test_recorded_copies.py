@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lab.generators.tensor_map_cases import map_of, tensor_bytes
 from lab.gpu.tensor_copy_kernels import PATTERN, REGION
 from warpmma.errors import OperandError
+from warpmma.hardware import map_of, tensor_bytes
 from warpmma.layouts import replace_field
 
 DATA = Path(__file__).parents[1] / "data" / "h200_tensor_copies.npz"

@@ -10,8 +10,8 @@ import tensor_map_reference as reference
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lab.generators.tensor_map_cases import TENSOR_BYTES, copy_case, im2col_case, map_of, tensor_bytes
 from warpmma.errors import OperandError, UnsupportedError
+from warpmma.hardware import TENSOR_BYTES, copy_case, im2col_case, map_of, tensor_bytes
 from warpmma.layouts import Im2colBox, TensorMap
 from warpmma.layouts.tensor_maps.tensor_boxes import to_tf32
 

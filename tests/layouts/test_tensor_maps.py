@@ -15,8 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import warpmma as wm
-from lab.generators.tensor_map_cases import legal_arguments, map_of, near_miss
+from lab.generators.tensor_map_cases import legal_arguments, near_miss
 from warpmma.errors import OperandError, UnsupportedError
+from warpmma.hardware import map_of
 from warpmma.layouts import MAP_BYTES, REPLACED, Im2colBox, TensorMap, replace_field
 from warpmma.layouts.tensor_maps.map_fields import fields_of
 

@@ -16,10 +16,10 @@ import pytest
 import tensor_map_reference as reference
 
 import warpmma as wm
-from lab.generators.tensor_map_cases import map_of, tensor_bytes
 from lab.generators.tensor_program_cases import ROOM, in_warpmma, random_cases, written
 from lab.gpu.tensor_copy_kernels import PATTERN
 from lab.gpu.tensor_copy_kernels import REGION as SIZE
+from warpmma.hardware import map_of, tensor_bytes
 from warpmma.layouts import TensorMap
 from warpmma.machine import HazardError
 
