@@ -110,7 +110,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """Freeze what earlier files left in caches: who calls `gc.collect` looks at what came since, not at a gigabyte."""
+    """Freeze what earlier files left in caches: `gc.collect` then looks at what came since, not at a gigabyte."""
     if item.path != _LATEST[0]:
         _LATEST[0] = item.path
         gc.collect()  # frozen cycles would stay

@@ -51,7 +51,7 @@ class Atomic(InstructionRow):
     operation : str
         "add", "cas", ...
     space : {"generic", "global", "shared"}
-        Addresses are b64 registers, or b32 in "shared".
+        Addresses are b64 registers, or b32 in "shared"; "global" of vectors without a space (rule 4).
     type : str
         PTX type of an element: "b32", "f16x2", "b128".
     count : int
