@@ -8,8 +8,8 @@
    compared with it: the number of differences and the first place come back. The CPU engine computes a band of rows of
    it again. Where the recipe has no such kernel or NVRTC is missing, the CPU engine makes all of it.
 3. A piece of work depends on the names of the group, the side, the seed and its number, and on nothing else. The
-   styles take turns, and so do the immediate operands; in every fourth turn of the styles there is no C: it is zero,
-   and `wgmma` has any bits in D, which `scale-d` leaves out.
+   styles take turns, and so do the immediate operands. A fifth of the pieces, in other styles at each turn, has no C:
+   it is zero, and `wgmma` has any bits in D, which `scale-d` leaves out.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from .tile_kernels import TileVariant, columns_of, shared_image, tile_kernel, va
 __all__ = ["Drawn", "MatrixComparison", "MatrixGroup", "draw", "hardware_product", "matrix_groups"]
 
 _BAND = 1 << 19  # outputs that the CPU engine computes again in a piece of work, at most
-_TURNS = 4  # of the styles, of which the last one has no C
+_WITHOUT_C = 5  # of so many pieces one has no C: prime to the numbers of variants, so that all of them have one
 _FREE = 512  # rows and columns beyond those that count: at most 63 and 255
 
 
@@ -286,7 +286,7 @@ class MatrixComparison:
         group = self.group
         turn, place = divmod(number, len(self._styles))
         style = self._styles[place]
-        drawn = draw(group, style, self.side, [self._seed, number], added=turn % _TURNS != _TURNS - 1)
+        drawn = draw(group, style, self.side, [self._seed, number], added=(turn + place) % _WITHOUT_C != 0)
         expected = None if self._on_cpu else self._by_kernel(room, drawn)
         sampled, wrong = 0, 0
         whole: Array | None = None
