@@ -79,7 +79,7 @@ def variants_of(record: MatrixInstruction) -> tuple[TileVariant, ...]:
         return _of_warpgroup(record, chosen)
     ids = [(0, 0, 0, 0)]
     if record.block_scale:
-        last = byte_ids(record)[-1]
+        last = byte_ids(record)[-1]  # type: ignore[arg-type]
         ids.append((last, thread_ids("A")[-1], last, thread_ids("B")[-1]))
     return tuple(TileVariant(selector=selector, ids=some) for selector in chosen for some in ids)
 
