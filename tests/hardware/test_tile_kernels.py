@@ -29,6 +29,7 @@ FORMS = {
         "wgmma.mma_async.sync.aligned.m64n16k256.s32.b1.b1.and.popc",
         "wgmma.mma_async.sp.sync.aligned.m64n8k64.f32.e4m3.e5m2",
         "wgmma.mma_async.sp.sync.aligned.m64n40k16.f32.tf32.tf32",
+        "wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.bf16.bf16",
     ),
     "sm_120a": (
         "mma.sync.aligned.m16n8k64.row.col.kind::mxf4nvf4.block_scale.scale_vec::4X.f32.e2m1.e2m1.f32.ue4m3",
@@ -52,7 +53,7 @@ def test_every_variant_gives_what_is_expected(target: str, name: str) -> None:
     (group,) = matrix_groups(target, [record])
     with Room(ComparedGpu(target, CAPABILITIES[target]), target) as room:
         comparison = MatrixComparison(group, 20, 0)  # no whole number of tiles
-        for number in range(len(variants_of(record)) + 1):
+        for number in range(max(5, len(variants_of(record)) + 1)):  # of five pieces, one has no C
             ((mnemonic, found),) = comparison.run(room, number)
             assert (mnemonic, found.outputs, found.differences, found.first) == (name, 400, 0, None)  # type: ignore[union-attr]
 

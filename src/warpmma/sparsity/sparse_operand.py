@@ -15,9 +15,11 @@ from ..layouts import Layout
 from ..registers import LANES, Packing
 from .patterns import (
     DISTINCT,
+    EVERY_CODE,
     PLACES,
     RULE,
     SORTED_CODES,
+    UNDEFINED_MEASURED,
     UNSORTED,
     WHOLE,
     Codes,
@@ -90,6 +92,11 @@ class SparseA:
             record.a_type == name and TARGETS[target].generation in where for name, where in UNSORTED
         )
         return codes & SORTED_CODES if unsorted else codes
+
+    def known_codes(self, target: str) -> Codes:
+        """Nibbles whose effect on a target is known, defined by PTX or not."""
+        every = self.pattern.units == 1 and target in UNDEFINED_MEASURED
+        return EVERY_CODE if every else self.legal_codes(target)
 
     # Metadata registers
 

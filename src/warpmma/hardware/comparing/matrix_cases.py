@@ -1,12 +1,15 @@
 """Matrix instructions of a GPU beside the simulator.
 
 1. A group is the instructions of a target with one recipe, over as many products of a row, with the same block scales
-   and legal metadata: they have one expected result. A piece of work is a group over outer products of rows of A and
-   columns of B in one style of the recipe; as some styles want it, row i, column i and C[i, i] belong together.
+   and metadata: they have one expected result. A piece of work is a group over outer products of rows of A and columns
+   of B in one style of the recipe; as some styles want it, row i, column i and C[i, i] belong together. Metadata are
+   what has a known effect on the target, defined by PTX or not.
 2. The expected result is made on the GPU by the kernel of `engine="cuda"`, and there each instruction's result is
    compared with it: the number of differences and the first place come back. The CPU engine computes a band of rows of
    it again. Where the recipe has no such kernel or NVRTC is missing, the CPU engine makes all of it.
-3. A piece of work depends on the names of the group, the side, the seed and its number, and on nothing else.
+3. A piece of work depends on the names of the group, the side, the seed and its number, and on nothing else. The
+   styles take turns, and so do the immediate operands. A fifth of the pieces, in other styles at each turn, has no C:
+   it is zero, and `wgmma` has any bits in D, which `scale-d` leaves out.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -24,7 +27,7 @@ from ..._records import Shown
 from ...arithmetic import Recipe, dot_chain, engines, recipe
 from ...errors import UnsupportedError
 from ...execution import load
-from ...formats import FORMATS
+from ...formats import FORMATS, FloatFormat
 from ...gpu import NOTHING, Matrices, ProductForm, ProductLaunch, TextKernel, TextLaunch, difference_launch, kernel_of
 from ...isa import Instruction, MatrixInstruction, WarpgroupInstruction, instructions, warpgroup_instructions
 from ...scaling import pack_scales
@@ -38,6 +41,7 @@ from .tile_kernels import TileVariant, columns_of, shared_image, tile_kernel, va
 __all__ = ["Drawn", "MatrixComparison", "MatrixGroup", "draw", "hardware_product", "matrix_groups"]
 
 _BAND = 1 << 19  # outputs that the CPU engine computes again in a piece of work, at most
+_WITHOUT_C = 5  # of so many pieces one has no C: prime to the numbers of variants, so that all of them have one
 _FREE = 512  # rows and columns beyond those that count: at most 63 and 255
 
 
@@ -81,7 +85,7 @@ def matrix_groups(target: str, records: Sequence[MatrixInstruction] | None = Non
         key = (  # `wgmma` is counted apart
             type(record),
             recipe(record, target), record.layout("A").shape[-1], scales, sparse.pattern.width if sparse else 0,
-            frozenset(sparse.legal_codes(target)) if sparse else None,
+            sparse.known_codes(target) if sparse else None,
         )  # fmt: skip
         found.setdefault(key, []).append(record)
     return [
@@ -106,6 +110,8 @@ class Drawn(Shown):
         The rows of B that stored elements meet, `[side, k]`.
     scale_a, scale_b : ndarray or None
         `[side, scales]` and `[scales, side]`.
+    added : bool
+        Whether there is a C; if not, its codes are 0.
     """
 
     a: Array
@@ -115,6 +121,7 @@ class Drawn(Shown):
     chosen: Array | None = None
     scale_a: Array | None = None
     scale_b: Array | None = None
+    added: bool = True
 
     @property
     def side(self) -> int:
@@ -134,17 +141,17 @@ class Drawn(Shown):
         return given
 
 
-def draw(group: MatrixGroup, style: str, side: int, seed: Sequence[int]) -> Drawn:
-    """Draw operands in one style."""
+def draw(group: MatrixGroup, style: str, side: int, seed: Sequence[int], *, added: bool = True) -> Drawn:
+    """Draw operands in one style, with a C or without one."""
     rng = np.random.default_rng([group.seed, side, *seed])
     x = outer_codes(group.recipe, group.k, side, style, rng, group.scales, sparse=bool(group.width))
     x |= {name: np.ascontiguousarray(x[name]) for name in ("a", "scale_a") if name in x}
-    x["c"] = np.append(x["c"], np.zeros(_FREE, x["c"].dtype))
+    x["c"] = np.append(x["c"] if added else np.zeros_like(x["c"]), np.zeros(_FREE, x["c"].dtype))
     if group.width:
         sparse = sparse_a(group.records[0])
-        x["nibbles"] = drawn_nibbles(sparse.legal_codes(group.target), side, sparse.groups, rng)
+        x["nibbles"] = drawn_nibbles(sparse.known_codes(group.target), side, sparse.groups, rng)
         x["chosen"] = sparse.rows_met(x["nibbles"])
-    return Drawn(**x)
+    return Drawn(**x, added=added)
 
 
 def _tiled(record: MatrixInstruction, drawn: Drawn) -> tuple[int, int]:
@@ -160,33 +167,41 @@ def _padded(x: Array, size: int, axis: int) -> Array:
     return np.pad(x, [(0, missing if i == axis else 0) for i in range(x.ndim)])
 
 
+def _signed(record: MatrixInstruction, operand: Literal["A", "B"], codes: Array, sign: int) -> Array:
+    """Change the signs of codes as `imm-scale` changes them back."""
+    form = FORMATS[record.type(operand)]
+    return codes ^ codes.dtype.type(form.sign_bit) if sign < 0 and isinstance(form, FloatFormat) else codes
+
+
 def _operands_of(record: MatrixInstruction, variant: TileVariant, drawn: Drawn, seed: int) -> dict[str, Array]:
     """Bring operands into registers or images, as `tile_kernel` takes them."""
     tall, wide = _tiled(record, drawn)
     matrices, lanes = record.layout("D").matrices, record.layout("D").lanes
     of_warpgroup = isinstance(record, WarpgroupInstruction)
     known: Any = record  # of `mma` or of `wgmma`
-    a = _padded(drawn.a, tall * record.m, 0).reshape(tall, record.m, -1)
-    k = drawn.b.shape[0]
-    b = _padded(drawn.b, wide * columns_of(record), 1).reshape(k, wide, matrices, record.n).transpose(1, 2, 0, 3)
+    rng = np.random.default_rng(seed)
+    a, b = (_signed(record, "A", drawn.a, variant.signs[0]), _signed(record, "B", drawn.b, variant.signs[1]))
+    a = _padded(a, tall * record.m, 0).reshape(tall, record.m, -1)
+    b = _padded(b, wide * columns_of(record), 1).reshape(len(b), wide, matrices, record.n).transpose(1, 2, 0, 3)
     given = {"c": drawn.c}
+    if of_warpgroup and not drawn.added:
+        given["c"] = rng.integers(0, 256, drawn.c.nbytes, np.uint8).view(drawn.c.dtype)
     if of_warpgroup and variant.source == "memory":
-        given["a"] = shared_image(record, a)
+        given["a"] = shared_image(record, a, transposed=variant.transposed[0])
     else:
         if matrices > 1:
             a = np.broadcast_to(a[:, None], (tall, matrices, *a.shape[1:]))
         given["a"] = load(known, "A", np.ascontiguousarray(a))
     if of_warpgroup:
-        given["b"] = shared_image(record, b[:, 0].swapaxes(1, 2))
+        given["b"] = shared_image(record, b[:, 0].swapaxes(1, 2), transposed=variant.transposed[1])
     else:
         given["b"] = load(known, "B", np.ascontiguousarray(b if matrices > 1 else b[:, 0]))
-    rng = np.random.default_rng(seed)
 
     def any_words(count: int) -> Array:
         return rng.integers(0, 1 << 32, (count, lanes), np.uint32)
 
     if drawn.nibbles is not None:
-        more_rows = tall * record.m - drawn.side  # with legal metadata, too
+        more_rows = tall * record.m - drawn.side  # with metadata, too
         nibbles = np.pad(drawn.nibbles, [(0, more_rows), (0, 0)], mode="edge").reshape(tall, record.m, -1)
         given["metadata"] = sparse_a(record).pack(nibbles, variant.selector, any_words(tall))
     if drawn.scale_a is not None and drawn.scale_b is not None:
@@ -224,7 +239,7 @@ def hardware_product(
     room.launch(
         TextLaunch(
             kernel=TextKernel(text=text, name="product"), grid=tall * wide, threads=record.layout("D").lanes,
-            given=np.array([*words, wide, pitch * size], np.uint64).tobytes(),
+            given=np.array([*words, wide, pitch * size, drawn.added], np.uint64).tobytes(),
         )
     )  # fmt: skip
     return d, pitch
@@ -269,8 +284,9 @@ class MatrixComparison:
     def run(self, room: Room, number: int, done: int = 0) -> Iterator[tuple[str, Found | Refused]]:
         """Do a piece of work; it gives what was found for each instruction."""
         group = self.group
-        style = self._styles[number % len(self._styles)]
-        drawn = draw(group, style, self.side, [self._seed, number])
+        turn, place = divmod(number, len(self._styles))
+        style = self._styles[place]
+        drawn = draw(group, style, self.side, [self._seed, number], added=(turn + place) % _WITHOUT_C != 0)
         expected = None if self._on_cpu else self._by_kernel(room, drawn)
         sampled, wrong = 0, 0
         whole: Array | None = None
@@ -278,27 +294,26 @@ class MatrixComparison:
             whole = self._by_cpu(drawn, slice(None))
         else:
             height = max(1, min(self.side, _BAND // self.side))
-            first = number * height % max(1, self.side - height + 1)
-            band = self._by_cpu(drawn, slice(first, first + height))
+            top = number * height % max(1, self.side - height + 1)
+            band = self._by_cpu(drawn, slice(top, top + height))
             there = np.empty_like(band)
-            room.get(expected + first * self.side * band.itemsize, there)
+            room.get(expected + top * self.side * band.itemsize, there)
             sampled, wrong = band.size, int((band != there).sum())
-        turn = number // len(self._styles)
         for record in group.records:
             variant = self._variants[record][(number + turn) % len(self._variants[record])]
             try:
                 if record.ptx > room.ptx:
                     raise UnsupportedError(f"the driver compiles PTX {room.ptx[0]}.{room.ptx[1]}, and it is newer")
                 d, pitch = hardware_product(room, record, variant, drawn, number)
-                count, place, got = self._compared(room, d, pitch, expected, whole)
+                count, first, got = self._compared(room, d, pitch, expected, whole)
             except UnsupportedError as error:
                 yield str(record), Refused(why=str(error))
                 continue
             found = None
             if count:
-                row, column = divmod(place, self.side)
+                row, column = divmod(first, self.side)
                 model = int(self._by_cpu(drawn, slice(row, row + 1))[0, column])
-                found = _difference(drawn, place, got, model, style, variant)
+                found = _difference(drawn, first, got, model, style, variant)
             yield str(record), Found(
                 outputs=self.outputs, differences=count, sampled=sampled if whole is None else self.outputs,
                 wrong=wrong, first=found,
@@ -375,5 +390,5 @@ def _difference(drawn: Drawn, place: int, gpu: int, model: int, style: str, vari
         c=int(drawn.c[row + column]), gpu=gpu, model=model, rows=None if met is None else tuple(met.tolist()),
         scale_a=None if drawn.scale_a is None else tuple(drawn.scale_a[row].tolist()),
         scale_b=None if drawn.scale_b is None else tuple(drawn.scale_b[:, column].tolist()), style=style,
-        variant=f"selector {variant.selector}, ids {variant.ids}, A in {variant.source}",
+        variant=variant.text,
     )  # fmt: skip

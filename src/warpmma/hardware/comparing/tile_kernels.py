@@ -4,17 +4,19 @@
    tile j of B. A tile has the instruction's shape; m8n8k4 with f16, which works on four matrices, has those of B side
    by side, and four times the same of A.
 2. A and metadata come in registers, `[tile, register, thread]`, and so does B of `mma`. Operands of `wgmma` in shared
-   memory are images of a tile, K-major and without a swizzle, which the block copies there.
+   memory are images of a tile without a swizzle, which the block copies there; K-major and MN-major differ only inside
+   of a core matrix of 16-bit elements.
 3. C is a sequence of codes: C[r, s] is element r + s. D is a matrix of codes, whose rows have a pitch in bytes. The
    places of elements are those of the layouts; rows and columns are sums of a part that depends on the thread and one
    that depends on the register, because a layout renames bits.
-4. The kernel takes one structure of 64-bit words: `ARGUMENT`.
+4. The kernel takes one structure of 64-bit words: `ARGUMENT`. `wgmma` adds C if the last one is not 0.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 from typing import Literal
 
 import numpy as np
@@ -30,8 +32,8 @@ from ..emitting import register_class, statement_of
 
 __all__ = ["ARGUMENT", "TileVariant", "columns_of", "shared_image", "tile_kernel", "variants_of"]
 
-ARGUMENT = ("a", "b", "c", "d", "metadata", "scale_a", "scale_b", "tiles", "pitch")
-"""Addresses of the operands, column tiles of a row of tiles, bytes of a row of D."""
+ARGUMENT = ("a", "b", "c", "d", "metadata", "scale_a", "scale_b", "tiles", "pitch", "accumulate")
+"""Addresses of the operands, column tiles of a row of tiles, bytes of a row of D, `scale-d` of `wgmma`."""
 
 _LINES, _CHUNK = 8, 16  # a core matrix: rows, and bytes of each
 
@@ -48,26 +50,54 @@ class TileVariant(Shown):
         Of a block-scaled one: byte-id and thread-id of A, byte-id and thread-id of B.
     source : {"registers", "memory"}
         Where A of `wgmma` is.
+    signs : tuple of int
+        `imm-scale-a` and `imm-scale-b` of `wgmma`; what the kernel is given has its signs changed likewise.
+    transposed : tuple of bool
+        Whether A and B of `wgmma` are MN-major in shared memory.
     """
 
     selector: int = 0
     ids: tuple[int, int, int, int] = (0, 0, 0, 0)
     source: Literal["registers", "memory"] = "registers"
+    signs: tuple[int, int] = (1, 1)
+    transposed: tuple[bool, bool] = (False, False)
+
+    @property
+    def text(self) -> str:
+        """What reports say."""
+        turned = [x for x, transposed in zip("AB", self.transposed, strict=True) if transposed]
+        return (
+            f"selector {self.selector}, ids {self.ids}, A in {self.source}, signs {self.signs}, "
+            f"MN-major {' and '.join(turned) or 'none'}"
+        )
 
 
 def variants_of(record: MatrixInstruction) -> tuple[TileVariant, ...]:
-    """List every selector with the first and the last ids, and both places of A of `wgmma`."""
+    """List every selector with the first and the last ids; of `wgmma` every selector, source, sign and major-ness."""
+    chosen = selectors(record) if record.sparse else (0,)
+    if isinstance(record, WarpgroupInstruction):
+        return _of_warpgroup(record, chosen)
     ids = [(0, 0, 0, 0)]
     if record.block_scale:
         last = byte_ids(record)[-1]  # type: ignore[arg-type]
         ids.append((last, thread_ids("A")[-1], last, thread_ids("B")[-1]))
-    sources: tuple[Literal["registers", "memory"], ...] = ("registers",)
-    if isinstance(record, WarpgroupInstruction):
-        sources = ("registers", "memory")
+    return tuple(TileVariant(selector=selector, ids=some) for selector in chosen for some in ids)
+
+
+def _of_warpgroup(record: WarpgroupInstruction, chosen: tuple[int, ...]) -> tuple[TileVariant, ...]:
+    """Every major-ness with every source and selector that it can have; the signs take turns."""
+    immediates = {name for operand in record.signatures[0] for name in operand.names}
+    signs = [(1, 1), (-1, 1), (1, -1), (-1, -1)] if "imm-scale-a" in immediates else [(1, 1)]
+    major = (False, True) if "imm-trans-a" in immediates else (False,)
+    sources: tuple[Literal["registers", "memory"], ...] = ("registers", "memory")
+    every = [
+        (source, selector, (of_a, of_b)) for of_a, of_b, selector, source in product(major, major, chosen, sources)
+        if source == "memory" or not of_a
+    ]  # fmt: skip
     return tuple(
-        TileVariant(selector=selector, ids=some, source=source)
-        for selector in (selectors(record) if record.sparse else (0,)) for some in ids for source in sources
-    )  # fmt: skip
+        TileVariant(selector=selector, source=source, signs=signs[number % len(signs)], transposed=transposed)
+        for number, (source, selector, transposed) in enumerate(every * -(-len(signs) // len(every)))
+    )
 
 
 def columns_of(record: MatrixInstruction) -> int:
@@ -75,8 +105,10 @@ def columns_of(record: MatrixInstruction) -> int:
     return record.n * record.layout("D").matrices
 
 
-def shared_image(record: MatrixInstruction, lines: Array) -> Array:
+def shared_image(record: MatrixInstruction, lines: Array, *, transposed: bool = False) -> Array:
     """Lay out tiles in shared memory (rule 2): codes `[tile, line, k]` to bytes `[tile, byte]`."""
+    if transposed:
+        lines = _transposed_cores(lines)
     packing = FORMATS[record.type("B")].bits
     if packing < 8:  # single bits, the lowest first
         octets = np.packbits(lines.astype(np.uint8), axis=-1, bitorder="little")
@@ -85,6 +117,13 @@ def shared_image(record: MatrixInstruction, lines: Array) -> Array:
     tiles, count, width = octets.shape
     cores = octets.reshape(tiles, count // _LINES, _LINES, width // _CHUNK, _CHUNK)
     return np.ascontiguousarray(cores.transpose(0, 3, 1, 2, 4)).reshape(tiles, -1)
+
+
+def _transposed_cores(lines: Array) -> Array:
+    """Transpose each core matrix, eight by eight elements of 16 bits, where it is."""
+    tiles, count, k = lines.shape
+    cores = lines.reshape(tiles, count // _LINES, _LINES, k // _LINES, _LINES)
+    return cores.transpose(0, 1, 4, 3, 2).reshape(tiles, count, k)
 
 
 def tile_kernel(record: MatrixInstruction, name: str, variant: TileVariant) -> str:
@@ -107,7 +146,7 @@ def tile_kernel(record: MatrixInstruction, name: str, variant: TileVariant) -> s
         f".visible .entry {name}(.param .align 8 .b8 given[{8 * len(ARGUMENT)}])", f".maxntid {d.lanes}", "{",
         f".reg .b64 {', '.join('%' + x for x in ARGUMENT)}, %at, %row, %descriptor_a, %descriptor_b;",
         ".reg .b32 %thread, %tile, %i, %j, %columns, %x, %y, %metadata_word, %sa, %sb;",
-        ".reg .b32 %v<4>; .reg .b16 %h<2>; .reg .pred %done, %true;",
+        ".reg .b32 %v<4>; .reg .b16 %h<2>; .reg .pred %done, %added;",
         *(f"ld.param.u64 %{x}, [given+{8 * n}];" for n, x in enumerate(ARGUMENT)),
         "mov.u32 %thread, %tid.x; mov.u32 %tile, %ctaid.x; cvt.u32.u64 %columns, %tiles;",
         "div.u32 %i, %tile, %columns; rem.u32 %j, %tile, %columns;",
@@ -128,7 +167,7 @@ def tile_kernel(record: MatrixInstruction, name: str, variant: TileVariant) -> s
         lines += [f"mad.lo.u32 %x, {tile}, {d.lanes}, %thread;", f"mad.wide.u32 %at, %x, 4, %{word};",
                   f"ld.global.u32 {register}, [%at];"]  # fmt: skip
     lines += _of_c(record, c)
-    lines += ["setp.eq.u32 %true, %thread, %thread;", *_executed(record, variant), *_into_d(record, d), "ret;", "}"]
+    lines += ["setp.ne.u64 %added, %accumulate, 0;", *_executed(record, variant), *_into_d(record, d), "ret;", "}"]
     return "\n".join(lines)
 
 
@@ -242,8 +281,9 @@ def _executed(record: MatrixInstruction, variant: TileVariant) -> list[str]:
         return [statement_of(record, variant.selector, variant.ids, metadata="%metadata_word")]
     names = {
         "a-desc": "%descriptor_a", "b-desc": "%descriptor_b", "metadata": "%metadata_word",
-        "selector": f"{variant.selector:#x}", "scale-d": "%true", "imm-scale-a": "1", "imm-scale-b": "1",
-        "imm-trans-a": "0", "imm-trans-b": "0",
+        "selector": f"{variant.selector:#x}", "scale-d": "%added",
+        **{f"imm-scale-{x}": str(sign) for x, sign in zip("ab", variant.signs, strict=True)},
+        **{f"imm-trans-{x}": str(int(turn)) for x, turn in zip("ab", variant.transposed, strict=True)},
     }  # fmt: skip
     assert isinstance(record, WarpgroupInstruction)
     operands = printed(record.signatures[variant.source == "registers"], lambda name: names.get(name, f"%{name}"))
