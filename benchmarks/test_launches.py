@@ -31,15 +31,19 @@ TEXT = """
     st.global.u32 [%rd5], %r2;
     ret;
 }
-.visible .entry sum(.param .u64 from, .param .u64 to, .param .u32 count)
+.visible .entry sum(.param .u64 from, .param .u64 to, .param .u32 count, .param .u32 lanes)
 {
     .reg .b64 %rd<6>;
-    .reg .b32 %r<4>;
+    .reg .b32 %r<6>;
     .reg .f32 %f<3>;
-    .reg .pred %p<2>;
+    .reg .pred %p<3>;
     ld.param.u64 %rd1, [from];
     ld.param.u64 %rd2, [to];
     ld.param.u32 %r1, [count];
+    ld.param.u32 %r3, [lanes];
+    mov.u32 %r4, %tid.x;
+    setp.ge.u32 %p2, %r4, %r3;
+    @%p2 bra done;
     mov.u32 %r2, 0;
     mov.f32 %f1, 0f00000000;
 next:
@@ -52,6 +56,8 @@ next:
     setp.lt.s32 %p1, %r2, %r1;
     @%p1 bra next;
     st.global.f32 [%rd2], %f1;
+done:
+    bar.warp.sync 0xffffffff;
     ret;
 }
 """
@@ -84,8 +90,9 @@ def launches() -> dict[str, tuple[Call, float, str]]:
     return {
         "an empty kernel": (call("nothing", 1), 1, "launches/s"),
         "a copy, 32 threads": (call("copy", 32, x, y), 1, "launches/s"),
-        "a sum, 1 thread": (call("sum", 1, x, y, COUNT), instructions, "instructions/s"),
-        "a sum, 1 thread, hazards off": (call("sum", 1, x, y, COUNT, hazards="off"), instructions, "instructions/s"),
+        "a sum, 1 thread": (call("sum", 1, x, y, COUNT, 1), instructions, "instructions/s"),
+        "a sum, 1 thread, hazards off": (call("sum", 1, x, y, COUNT, 1, hazards="off"), instructions, "instructions/s"),
+        "a sum, half of 32 threads": (call("sum", 32, x, y, COUNT, 16), instructions, "instructions/s"),
     }
 
 

@@ -31,7 +31,9 @@ def _units() -> list[RecipeCase]:
     return list(found.values())
 
 
-def compared(case: RecipeCase, seed: int, *, sparse: bool = False, hazards: str = "off") -> tuple[Array, Array]:
+def compared(
+    case: RecipeCase, seed: int, *, sparse: bool = False, hazards: str = "off", options: tuple[str, ...] = ()
+) -> tuple[Array, Array]:  # fmt: skip
     """Compute an instruction in every style, one after the other; by the kernel, and by the CPU."""
     rng = np.random.default_rng(seed)
     each = rng.permutation(styles(case.recipe))[: STYLES if case.recipe.c == case.recipe.d else 1].tolist()
@@ -41,7 +43,7 @@ def compared(case: RecipeCase, seed: int, *, sparse: bool = False, hazards: str 
         x["chosen"] = (first + _two_of_four(x["a"].shape, rng)).astype(np.uint8)
     form = ProductForm(recipe=case.recipe, k=case.k, width=4 if sparse else 0, scales=case.blocks, result=case.recipe.d)
     k = x["b"].shape[1]
-    simulated: Any = SimulatedGpu(hazards)
+    simulated: Any = SimulatedGpu(hazards, options=options)
     given: dict[str, Any] = {**x}
     got = product_of_codes(simulated, form, slices=(0, k), **given)
     return got, product(case.recipe, k=case.k, engine=resolve("auto"), scales=case.blocks, **given)
@@ -66,8 +68,16 @@ def test_sparse_products(case: RecipeCase) -> None:
 
 def test_no_kernel_has_a_race() -> None:
     for unit in (GroupedDotAdd, IntegerSum):
-        case = next(x for x in _units() if isinstance(x.recipe.unit, unit))
-        same(*compared(case, 3, hazards="error"))
+        same(*compared(_first(unit), 3, hazards="error"))
+
+
+def test_nothing_depends_on_what_lies_in_registers() -> None:
+    """Compiled in the fastest way, arrays of a thread lie in memory, and have the alignment of their type."""
+    same(*compared(_first(IntegerSum), 3, hazards="error", options=("-Ofc=max",)))
+
+
+def _first(unit: type) -> RecipeCase:
+    return next(x for x in _units() if isinstance(x.recipe.unit, unit))
 
 
 def test_sixteen_largest_products_and_c_need_33_bits() -> None:

@@ -25,15 +25,15 @@ class SimulatedGpu:
     name = "simulated"
     capability = (9, 0)
 
-    def __init__(self, hazards: Any = "error", target: str = "sm_90") -> None:
-        self.device, self.hazards = wm.Device(target), hazards
+    def __init__(self, hazards: Any = "error", target: str = "sm_90", options: tuple[str, ...] = ()) -> None:
+        self.device, self.hazards, self.options = wm.Device(target), hazards, options
         self.launches: list[tuple[Any, int]] = []
         self.waits = 0
 
     def launch(self, what: Any, stream: int = 0) -> None:
         self.launches.append((what, stream))
         if what.grid:
-            kernel = _compiled(what.kernel.text, what.kernel.arch or "sm_90")[what.kernel.name]
+            kernel = _compiled(what.kernel.text, what.kernel.arch or "sm_90", self.options)[what.kernel.name]
             kernel.launch(self.device, what.grid, what.threads, [what.argument()], hazards=self.hazards)
 
     def fetch(self, address: int, into: Array, stream: int = 0) -> None:
@@ -47,8 +47,8 @@ class SimulatedGpu:
 
 
 @lru_cache(maxsize=16)  # a kernel has 10,000 objects, which Python would look through until the tests end
-def _compiled(text: str, arch: str) -> cuda.CudaModule:
-    return cuda.load(text, arch=arch, options=_SHORT, compiler="nvrtc", name="product.cu")
+def _compiled(text: str, arch: str, options: tuple[str, ...]) -> cuda.CudaModule:
+    return cuda.load(text, arch=arch, options=(*_SHORT, *options), compiler="nvrtc", name="product.cu")
 
 
 class _Copies:

@@ -8,14 +8,14 @@ __device__ __forceinline__ int column(int x, int s) {
   return s / RUN_OF_COLUMNS * (TX * RUN_OF_COLUMNS) + x * RUN_OF_COLUMNS + s % RUN_OF_COLUMNS;
 }
 
-// Consecutive elements of a panel, sixteen or eight bytes at a time.
+// Consecutive elements of a panel, sixteen or eight bytes at a time; `to` need not be aligned as these are.
 template <int N, class Element>
 __device__ __forceinline__ void take(const Element* from, Element* to) {
   constexpr int bytes = N * int(sizeof(Element));
   if constexpr (bytes % 16 == 0) {
     EACH (i, bytes / 16) {
       const uint4 x = reinterpret_cast<const uint4*>(from)[i];
-      reinterpret_cast<uint4*>(to)[i] = x;
+      memcpy(to + i * (16 / sizeof(Element)), &x, 16);
     }
   } else {
     EACH (i, N) to[i] = from[i];

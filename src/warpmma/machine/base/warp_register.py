@@ -51,13 +51,14 @@ class RegisterShadow:
         What writes it, and its lanes `[..., lane]` (rule 4).
     """
 
-    __slots__ = ("bits", "origin", "pending", "site", "written")
+    __slots__ = ("_within", "bits", "origin", "pending", "site", "written")
 
     def __init__(
         self, written: Array, site: Site | None = None, bits: Array | None = None, origin: Origin | None = None,
         pending: Sequence[tuple[Pending, Array]] = (),
     ) -> None:  # fmt: skip
         self.written, self.site, self.bits, self.origin, self.pending = written, site, bits, origin, tuple(pending)
+        self._within = written  # the lanes that were last found to be within `written`: a group asks again and again
 
     def poison(self, lanes: Array) -> Array:
         """Return which of some lanes hold poison."""
@@ -65,7 +66,24 @@ class RegisterShadow:
 
     def clean(self, lanes: Array) -> bool:
         """Whether none of some lanes holds poison."""
-        return self.written is lanes or not bool(np.greater(lanes, self.written).any())
+        if self._within is lanes:
+            return True
+        if np.greater(lanes, self.written).any():
+            return False
+        self._within = lanes
+        return True
+
+    def cleaned(self, lanes: Array, site: Site | None) -> RegisterShadow | None:
+        """Return the shadow with some lanes that `site` wrote, and that hold no poison now; of all bits, no pending."""
+        if self._within is lanes:
+            written = self.written
+        else:
+            written = np.logical_or(self.written, lanes)
+            if written.all():
+                return None
+        found = RegisterShadow(written, site or self.site, None, self.origin)
+        found._within = lanes
+        return found
 
     def mask(self, dtype: Any) -> Array:
         """Return the poison bits of a register of a dtype."""
@@ -209,8 +227,11 @@ def merged_shadow(
 
     `dtype` is the register's.
     """
-    if old is None and new is None:
-        return None
+    if new is None:
+        if old is None:
+            return None
+        if old.bits is None and not old.pending:
+            return old.cleaned(lanes, site)
     if new is None or new.written is lanes:
         written = np.logical_or(True if old is None else old.written, lanes)
     else:

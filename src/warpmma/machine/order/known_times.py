@@ -55,7 +55,6 @@ class KnownTimes:
         self._shape = blocks, columns.warps, LANES
         self._row: Array | None = None  # made when it is needed, as is the table
         self._times: Any = None
-        self._beyond = False  # whether any row has been told of what is known beside cluster clocks
 
     def forget(self, threads: Any) -> None:
         """Forget the rows of threads, given by an index of `[block, warp, lane]` (rule 2)."""
@@ -179,8 +178,7 @@ class KnownTimes:
         every, numbers = len(rows) == self._blocks, its.shape[1]
         where: Any = slice(first, first + self._blocks) if every else rows
         self._written[where] = True
-        if self._beyond:
-            self._times[where] = 0
+        self._times[where] = 0
         times = np.zeros((its.shape[0], numbers), np.int32) if clock is None or not clock.times.size else clock.every
         of_threads = times[:, :numbers].reshape(self._blocks, -1)
         self._times[where, : self._threads] = of_threads if every else of_threads[blocks]
@@ -190,7 +188,6 @@ class KnownTimes:
             known = times[its.rows(blocks[some]), column] if column < times.shape[1] else 0
             self._times[rows[some], self._column(how, number)] = known
         if beyond is not None:
-            self._beyond = True
             for row, block in zip(rows.tolist(), blocks.tolist(), strict=True):
                 self._join(self._times[row], beyond, block)
 
@@ -211,10 +208,11 @@ class KnownTimes:
         return 2 * self._threads + _MBARRIERS + (number >> WARPGROUP_BITS)
 
     def _restart(self) -> None:
-        """Begin with no rows but the first (rule 1); memory of rows that are not written costs nothing."""
+        """Begin with no rows but the first (rule 1); others are cleared when they are written."""
         if self._times is None:
             rows = max(_MOST, _CLOCKS * self._blocks) + 1
-            self._times = np.zeros((rows, 2 * self._threads + _MBARRIERS + _WARPGROUPS), np.uint32)
+            self._times = np.empty((rows, 2 * self._threads + _MBARRIERS + _WARPGROUPS), np.uint32)
+            self._times[0] = 0
         self._written: Array = np.zeros(len(self._times), bool)
         self._of: dict[tuple[ClusterClocks | None, VectorClock | None], int] = {}
         self._count = 1
