@@ -2,8 +2,8 @@
 
 1. A group is the instructions of a target with one recipe, over as many products of a row, with the same block scales
    and metadata: they have one expected result. A piece of work is a group over outer products of rows of A and columns
-   of B in one style of the recipe; as some styles want it, row i, column i and C[i, i] belong together. Metadata are
-   what has a known effect on the target, defined by PTX or not.
+   of B in one style of the recipe; as some styles want it, row i, column i and C[i, i] belong together. All metadata
+   whose effect on the target is known are drawn, defined by PTX or not.
 2. The expected result is made on the GPU by the kernel of `engine="cuda"`, and there each instruction's result is
    compared with it: the number of differences and the first place come back. The CPU engine computes a band of rows of
    it again. Where the recipe has no such kernel or NVRTC is missing, the CPU engine makes all of it.
