@@ -4,24 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from warpmma.isa import WarpgroupInstruction
+from warpmma.isa import WarpgroupInstruction, printed
 
-__all__ = ["descriptor_kernel", "statement"]
-
-
-def statement(
-    instruction: WarpgroupInstruction, a: str, b: str, scale_d: str, *, turns: tuple[int, int] = (0, 0),
-) -> str:  # fmt: skip
-    """Write the instruction with D in %d0, %d1, ..., metadata in %meta and these operands."""
-    i = instruction
-    d = ", ".join(f"%d{r}" for r in range(i.layout("D").registers))
-    after = [scale_d]
-    if i.d_type != "s32":
-        after += ["1", "1"]
-    if i.a_type in ("f16", "bf16"):
-        after += [str(turn) for turn in (turns if not a.startswith("{") else turns[1:])]
-    sparse = "%meta, 0, " if i.sparse else ""
-    return f"{i} {{{d}}}, {a}, {b}, {sparse}{', '.join(after)};"
+__all__ = ["descriptor_kernel"]
 
 
 def _head(name: str, parameters: tuple[str, ...], registers: int) -> str:
@@ -31,13 +16,6 @@ def _head(name: str, parameters: tuple[str, ...], registers: int) -> str:
 {{
 .reg .b32 %d<{registers}>; .reg .b32 %a<4>; .reg .b32 %meta; .reg .b32 %r<24>; .reg .b64 %x<24>; .reg .pred %p<4>;
 {"".join(f"ld.param.u64 %x{n}, [p_{x}];{chr(10)}" for n, x in enumerate(parameters))}mov.u32 %r0, %tid.x;
-"""
-
-
-_RUN = """wgmma.fence.sync.aligned;
-{statement}
-wgmma.commit_group.sync.aligned;
-wgmma.wait_group.sync.aligned 0;
 """
 
 
@@ -52,9 +30,12 @@ def descriptor_kernel(
     """
     i = instruction
     own = i.layout("D").registers
-    a, b, turns = ("{%a0, %a1, %a2, %a3}", "%x12", (0, int(transposed)))
-    if of == "A":
-        a, b, turns = "%x12", "%x4", (int(transposed), 0)
+    names = {
+        "a-desc": "%x12", "b-desc": "%x12" if of == "B" else "%x4", "metadata": "%meta", "selector": "0",
+        "scale-d": "%p1", "imm-scale-a": "1", "imm-scale-b": "1", "imm-trans-a": str(int(transposed and of == "A")),
+        "imm-trans-b": str(int(transposed and of == "B")),
+    }  # fmt: skip
+    operands = printed(i.signatures[of == "B"], lambda name: names.get(name, f"%{name}"))
     registers = """mul.wide.u32 %x8, %r0, 4;
 add.u64 %x9, %x4, %x8;
 ld.global.u32 %a0, [%x9];
@@ -99,7 +80,8 @@ add.u64 %x13, %x13, %x6;
 add.u64 %x13, %x13, %x8;
 """,
         *(f"mov.b32 %d{r}, 0;\n" for r in range(own)),
-        _RUN.format(statement=statement(i, a, b, "%p1", turns=turns)),
+        f"wgmma.fence.sync.aligned;\n{i} {operands};\n",
+        "wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;\n",
         *(f"st.global.u32 [%x13+{512 * r}], %d{r};\n" for r in range(own)),
         """mov.u32 %r11, %nctaid.x;
 add.u32 %r10, %r10, %r11;

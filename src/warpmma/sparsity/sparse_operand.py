@@ -95,8 +95,8 @@ class SparseA:
 
     def known_codes(self, target: str) -> Codes:
         """Nibbles whose effect on a target is known, defined by PTX or not."""
-        every = self.pattern.units == 1 and target in UNDEFINED_MEASURED
-        return EVERY_CODE if every else self.legal_codes(target)
+        legal = self.legal_codes(target)
+        return legal if legal == WHOLE or target not in UNDEFINED_MEASURED else EVERY_CODE
 
     # Metadata registers
 

@@ -178,7 +178,7 @@ class KnownTimes:
         every, numbers = len(rows) == self._blocks, its.shape[1]
         where: Any = slice(first, first + self._blocks) if every else rows
         self._written[where] = True
-        self._times[where] = 0
+        self._times[where, self._threads :] = 0
         times = np.zeros((its.shape[0], numbers), np.int32) if clock is None or not clock.times.size else clock.every
         of_threads = times[:, :numbers].reshape(self._blocks, -1)
         self._times[where, : self._threads] = of_threads if every else of_threads[blocks]
