@@ -135,8 +135,8 @@ INNER: dict[str, str] = {
         (f"warpmma.sparsity:{x}" for x in (
             "SparseA", "sparse_a", "stored_columns", *(f"SparseA.{x}" for x in (
                 "batch_of", "check_index", "check_nibbles", "check_nibbles_on", "check_selector", "check_words",
-                "check_words_on", "compress", "expand", "groups", "halves", "known_codes", "legal_codes", "nibbles",
-                "pack", "positions", "prune", "read", "rows_met",
+                "check_words_on", "compress", "expand", "groups", "halves", "legal_codes", "nibbles", "pack",
+                "positions", "prune", "read", "rows_met",
             )),
         )),
         "for sparse records and arrays, as the public functions hand them on",

@@ -31,14 +31,6 @@ def test_of_bf16_alone_and_from_sm_100_on_descending_indices_are_unknown(instruc
             assert known == whole
 
 
-@pytest.mark.parametrize("instruction", SPARSE, ids=str)
-def test_where_it_was_measured_undefined_metadata_are_known_but_for_halves_of_tf32(instruction: wm.Instruction) -> None:
-    sparse = sparsity.sparse_a(instruction)
-    for target in instruction.targets:
-        every = target in sparsity.UNDEFINED_MEASURED and instruction.a_type != "tf32"
-        assert sparse.known_codes(target) == (set(range(16)) if every else sparse.legal_codes(target))
-
-
 def test_a_target_that_lacks_the_instruction() -> None:
     with pytest.raises(TargetError, match=re.escape(f"{BF16} is not legal on sm_75; legal on sm_80")):
         sparsity.legal_codes(BF16, "sm_75")

@@ -100,7 +100,6 @@ SORTED_CODES: Codes = frozenset(i0 | i1 << 2 for i1 in range(PLACES) for i0 in r
 
 DISTINCT: Codes = SORTED_CODES | {i1 | i0 << 2 for i1 in range(PLACES) for i0 in range(i1)}
 WHOLE: Codes = frozenset({0b0100, 0b1110})
-EVERY_CODE: Codes = frozenset(range(16))
 RULE: Mapping[Codes, str] = MappingProxyType(
     {SORTED_CODES: "i0 < i1", DISTINCT: "i0 != i1", WHOLE: "(i0, i1) = (0, 1) or (2, 3), whole elements"}
 )

@@ -15,11 +15,9 @@ from ..layouts import Layout
 from ..registers import LANES, Packing
 from .patterns import (
     DISTINCT,
-    EVERY_CODE,
     PLACES,
     RULE,
     SORTED_CODES,
-    UNDEFINED_MEASURED,
     UNSORTED,
     WHOLE,
     Codes,
@@ -92,11 +90,6 @@ class SparseA:
             record.a_type == name and TARGETS[target].generation in where for name, where in UNSORTED
         )
         return codes & SORTED_CODES if unsorted else codes
-
-    def known_codes(self, target: str) -> Codes:
-        """Nibbles whose effect on a target is known, defined by PTX or not."""
-        legal = self.legal_codes(target)
-        return legal if legal == WHOLE or target not in UNDEFINED_MEASURED else EVERY_CODE
 
     # Metadata registers
 

@@ -1,9 +1,8 @@
 """Matrix instructions of a GPU beside the simulator.
 
 1. A group is the instructions of a target with one recipe, over as many products of a row, with the same block scales
-   and metadata: they have one expected result. A piece of work is a group over outer products of rows of A and columns
-   of B in one style of the recipe; as some styles want it, row i, column i and C[i, i] belong together. All metadata
-   whose effect on the target is known are drawn, defined by PTX or not.
+   and legal metadata: they have one expected result. A piece of work is a group over outer products of rows of A and
+   columns of B in one style of the recipe; as some styles want it, row i, column i and C[i, i] belong together.
 2. The expected result is made on the GPU by the kernel of `engine="cuda"`, and there each instruction's result is
    compared with it: the number of differences and the first place come back. The CPU engine computes a band of rows of
    it again. Where the recipe has no such kernel or NVRTC is missing, the CPU engine makes all of it.
@@ -85,7 +84,7 @@ def matrix_groups(target: str, records: Sequence[MatrixInstruction] | None = Non
         key = (  # `wgmma` is counted apart
             type(record),
             recipe(record, target), record.layout("A").shape[-1], scales, sparse.pattern.width if sparse else 0,
-            sparse.known_codes(target) if sparse else None,
+            sparse.legal_codes(target) if sparse else None,
         )  # fmt: skip
         found.setdefault(key, []).append(record)
     return [
@@ -149,7 +148,7 @@ def draw(group: MatrixGroup, style: str, side: int, seed: Sequence[int], *, adde
     x["c"] = np.append(x["c"] if added else np.zeros_like(x["c"]), np.zeros(_FREE, x["c"].dtype))
     if group.width:
         sparse = sparse_a(group.records[0])
-        x["nibbles"] = drawn_nibbles(sparse.known_codes(group.target), side, sparse.groups, rng)
+        x["nibbles"] = drawn_nibbles(sparse.legal_codes(group.target), side, sparse.groups, rng)
         x["chosen"] = sparse.rows_met(x["nibbles"])
     return Drawn(**x, added=added)
 
@@ -201,7 +200,7 @@ def _operands_of(record: MatrixInstruction, variant: TileVariant, drawn: Drawn, 
         return rng.integers(0, 1 << 32, (count, lanes), np.uint32)
 
     if drawn.nibbles is not None:
-        more_rows = tall * record.m - drawn.side  # with metadata, too
+        more_rows = tall * record.m - drawn.side  # with legal metadata, too
         nibbles = np.pad(drawn.nibbles, [(0, more_rows), (0, 0)], mode="edge").reshape(tall, record.m, -1)
         given["metadata"] = sparse_a(record).pack(nibbles, variant.selector, any_words(tall))
     if drawn.scale_a is not None and drawn.scale_b is not None:
